@@ -1,5 +1,5 @@
-//! Writes a dump in a format of another program, and says how long that took:
-//! `export_heap DUMP FORMAT FILE [limit=N] [depth=N] [min_retained=N]`. Without index, unless there is one.
+//! Writes a dump in another program's format and prints how long that took: `export_heap DUMP FORMAT FILE [limit=N]
+//! [depth=N] [min_retained=N]`. Uses the index only if it exists already.
 
 use std::fs::File;
 use std::io;
@@ -30,7 +30,7 @@ fn main() -> io::Result<()> {
         }
     }
     let heap = Heap::open(Path::new(dump), &memprof_heap::Options::default())?;
-    // What was read before, was read by an analysis in practice.
+    // In practice, an analysis has already read these.
     heap.retained()?;
     heap.dominators()?;
     let begin = Instant::now();

@@ -1,5 +1,5 @@
-//! Questions to a heap and their answers ([`questions`]), the language that chooses objects ([`query`]), objects in an order
-//! ([`objects`]), parts of a heap to work with ([`subset`]), and the formats of other tools ([`export`]).
+//! Questions about a heap and their answers ([`questions`]), the query language that chooses objects ([`query`]), ordered
+//! objects ([`objects`]), subsets of a heap ([`subset`]), and the formats of other tools ([`export`]).
 
 pub mod export;
 pub mod objects;

@@ -1,4 +1,4 @@
-//! Some objects of a heap, in an order: what they are, what they retain together, and what is made of them.
+//! Some objects of a heap, in order: their properties, their joint retained size, and operations on them.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,7 +16,7 @@ use crate::questions::{Error, Selection};
 #[cfg(test)]
 mod tests;
 
-/// Objects of a heap, in an order. `H` is what leads to the heap: `&Heap`, or an `Arc<Heap>`. Copies share the numbers.
+/// Objects of a heap, in order. `H` refers to the heap: `&Heap` or `Arc<Heap>`. Copies share the numbers.
 #[derive(Clone)]
 pub struct Objects<H> {
     heap: H,
@@ -26,19 +26,19 @@ pub struct Objects<H> {
 /// How two collections are joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Join {
-    /// What is in both.
+    /// Objects in both.
     And,
-    /// All, those of the first one first.
+    /// Objects in either, those of the first one first.
     Or,
-    /// What is in the first one only.
+    /// Objects in the first one only.
     Not,
 }
 
-/// A field that is a number of each object, for sums and orders.
+/// A numeric field of objects, for sums and orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measure(Field);
 
-/// Fields that are numbers of each object.
+/// The numeric fields.
 const MEASURES: [Field; 7] = [
     Field::Size,
     Field::Retained,
@@ -50,10 +50,10 @@ const MEASURES: [Field; 7] = [
 ];
 
 impl Measure {
-    /// The measure of a name.
+    /// Looks up a measure by name.
     ///
     /// # Errors
-    /// If the field does not exist, or is not a number.
+    /// If the field does not exist or is not a number.
     pub fn parse(name: &str) -> Result<Measure, Error> {
         let found = Field::parse(name).filter(|field| MEASURES.contains(field));
         found.map(Measure).ok_or_else(|| {
@@ -65,7 +65,7 @@ impl Measure {
         })
     }
 
-    /// What it is of each object; 0 where it is not known.
+    /// The value for each object; 0 if unknown.
     fn values(self, heap: &Heap) -> io::Result<Box<dyn Fn(u32) -> u64 + '_>> {
         fn known<'h>(column: &'h [u32]) -> Box<dyn Fn(u32) -> u64 + 'h> {
             Box::new(move |id| {
@@ -107,7 +107,7 @@ impl<H: Deref<Target = Heap> + Clone> Objects<H> {
         Objects::new(self.heap.clone(), ids)
     }
 
-    /// All objects; what was folded into its owner is none.
+    /// All objects, except those folded into their owner.
     ///
     /// # Errors
     /// If the index cannot be read, here and below.
@@ -118,7 +118,7 @@ impl<H: Deref<Target = Heap> + Clone> Objects<H> {
         Ok(Objects::new(heap, ids))
     }
 
-    /// Objects whose class this is, singleton classes in between left aside.
+    /// Instances of a class, skipping singleton classes in between.
     pub fn instances(heap: H, class: u32) -> io::Result<Objects<H>> {
         let groups = heap.groups().iter().map(|group| {
             let shown = heap.classes().get(group.shown as usize);
@@ -134,7 +134,7 @@ impl<H: Deref<Target = Heap> + Clone> Objects<H> {
         Ok(all.with(all.ids.iter().copied().filter(is_of).collect()))
     }
 
-    /// What an object keeps alive, itself first.
+    /// The objects that an object retains, itself first.
     pub fn retained_by(heap: H, id: u32) -> io::Result<Objects<H>> {
         let tree = heap.tree()?;
         if tree.subtree_size(id) == 0 {
@@ -149,7 +149,7 @@ impl<H: Deref<Target = Heap> + Clone> Objects<H> {
         Ok(Objects::new(heap.clone(), ids))
     }
 
-    /// What refers to an object, of all that do, what retains most first; not the super root, nor what asks.
+    /// Referrers of an object, those that retain most first, without the super root and the capturing thread.
     pub fn referrers(heap: H, mut referrers: Vec<u32>) -> io::Result<Objects<H>> {
         referrers.retain(|&from| from != heap.root());
         let mut referrers = heap.without_capturing_thread(referrers)?;
@@ -163,23 +163,23 @@ impl<H: Deref<Target = Heap> + Clone> Objects<H> {
         &self.ids
     }
 
-    /// So many from one on, or fewer at the end.
+    /// At most `count` nodes from `start` on.
     pub fn part(&self, start: usize, count: usize) -> &[u32] {
         let end = start.saturating_add(count).min(self.ids.len());
         self.ids.get(start..end).unwrap_or_default()
     }
 
-    /// Those that meet a filter.
+    /// The objects that match a filter.
     ///
     /// # Errors
-    /// If the filter is not right.
+    /// If the filter is invalid.
     pub fn filter(&self, filter: &str) -> Result<Objects<H>, Error> {
         let selection = Selection::new(&self.heap, Some(filter))?;
         let ids = self.ids.iter().copied();
         Ok(self.with(ids.filter(|&id| selection.contains(id)).collect()))
     }
 
-    /// A measure of all of them, added up; what they retain counts once.
+    /// The sum of a measure; retained bytes count once.
     pub fn sum(&self, measure: Measure) -> io::Result<u64> {
         if measure.0 == Field::Retained {
             return self.retained();
@@ -189,8 +189,8 @@ impl<H: Deref<Target = Heap> + Clone> Objects<H> {
         Ok(ids.fold(0, |sum: u64, &id| sum.saturating_add(value(id))))
     }
 
-    /// What would be freed if all of them were gone: what the roots reach only by way of one of them. Of several it takes a walk
-    /// over the graph: what two of them retain together has neither as its dominator.
+    /// Memory freed together with all of them: the objects that roots reach only through them. Several objects require a walk
+    /// over the graph, as neither of two dominates what they retain only together.
     pub fn retained(&self) -> io::Result<u64> {
         let heap = &self.heap;
         let retained = heap.retained()?;
@@ -208,7 +208,7 @@ impl<H: Deref<Target = Heap> + Clone> Objects<H> {
         Ok(freed.chain(unreachable).fold(0, u64::saturating_add))
     }
 
-    /// Those with the greatest values, of equal ones the first.
+    /// The objects with the largest values; among equal ones the first.
     pub fn top(&self, count: usize, measure: Measure) -> io::Result<Objects<H>> {
         let value = measure.values(&self.heap)?;
         let mut best: BinaryHeap<Reverse<(u64, Reverse<u32>)>> = BinaryHeap::new();
@@ -222,7 +222,7 @@ impl<H: Deref<Target = Heap> + Clone> Objects<H> {
         Ok(self.with(best.map(|Reverse((_, Reverse(id)))| id).collect()))
     }
 
-    /// The name of each class with its objects, the most objects first.
+    /// The name of each class with its objects, the class with the most objects first.
     pub fn by_class(&self) -> io::Result<Vec<(String, Objects<H>)>> {
         let heap = &self.heap;
         let numbers = heap.group_numbers()?;
@@ -246,7 +246,7 @@ impl<H: Deref<Target = Heap> + Clone> Objects<H> {
         Ok(named)
     }
 
-    /// These and others of the same heap.
+    /// Combines these objects with others of the same heap.
     pub fn join(&self, other: &Objects<H>, how: Join) -> Objects<H> {
         let set = |objects: &Objects<H>| {
             BitSet::of(self.heap.root() as usize, objects.ids.iter().copied())

@@ -1,9 +1,9 @@
-//! Sorts the rows of tables. The standard library's sort is compiled again for each type and order, and each takes 6 KB of
-//! the library. Here indices are sorted, by one function for all; so it is not for columns of millions.
+//! Sorts the rows of tables. The standard library's sort is compiled for each type and order, at 6 KB of the library each.
+//! One function sorts indices for all types here; it is not meant for columns of millions.
 
 use std::cmp::Ordering;
 
-/// As `slice::sort_by`; equal rows stay in their order.
+/// Like `slice::sort_by`, which is stable.
 pub(crate) fn sort_by<T>(rows: &mut [T], mut compare: impl FnMut(&T, &T) -> Ordering) {
     let mut order: Vec<usize> = (0..rows.len()).collect();
     sort(&mut order, &mut |one, other| {
@@ -12,7 +12,7 @@ pub(crate) fn sort_by<T>(rows: &mut [T], mut compare: impl FnMut(&T, &T) -> Orde
     arrange(&mut order, &mut |one, other| rows.swap(one, other));
 }
 
-/// As `slice::sort_by_key`; equal rows stay in their order.
+/// Like `slice::sort_by_key`, which is stable.
 pub(crate) fn sort_by_key<T, K: Ord>(rows: &mut [T], mut key: impl FnMut(&T) -> K) {
     sort_by(rows, |one, other| key(one).cmp(&key(other)));
 }
@@ -22,7 +22,7 @@ fn sort(order: &mut [usize], compare: &mut dyn FnMut(usize, usize) -> Ordering) 
     order.sort_by(|&one, &other| compare(one, other));
 }
 
-/// Has the row `order[place]` at each place, by exchanging rows.
+/// Moves the row `order[place]` to each place, by swapping rows.
 #[inline(never)]
 fn arrange(order: &mut [usize], swap: &mut dyn FnMut(usize, usize)) {
     for first in 0..order.len() {

@@ -1,4 +1,4 @@
-//! What a dump contains, as far as answers show it.
+//! The contents of a dump, as far as answers show them.
 
 mod objspace_dumps;
 mod own_objects;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::questions::{self, Error};
 
-/// An answer, in which no object has a key twice.
+/// A parsed answer; fails if an object has a key twice.
 pub(crate) fn parsed(answer: &str) -> Value {
     let value: Value = serde_json::from_str(answer).expect("JSON");
     assert_eq!(value.to_string().len(), answer.len());

@@ -1,8 +1,8 @@
-//! Which nodes are in a file, and what stands for those that are not.
+//! Chooses the nodes of a file, and summarizes the others.
 //!
-//! Objects that retain most are kept. A dominator retains at least as much as what it dominates, so it is kept with it:
-//! what is dropped is always whole subtrees of the dominator tree, and one node `(n more)` under the last dominator that
-//! is kept has their number and their size. So the retained sizes of what is kept stay right.
+//! The objects that retain most are included. A dominator retains at least as much as each object that it dominates, so
+//! it is included with them: only whole subtrees of the dominator tree are dropped. One node `(n more)` below their last
+//! included dominator has their number and size, so the retained sizes of included nodes stay correct.
 
 use std::cmp::Reverse;
 use std::io;
@@ -11,37 +11,36 @@ use super::{Counts, Options};
 use memprof_heap::graph::{BitSet, Dominators, Graph};
 use memprof_heap::{FOLDED, Heap, NONE};
 
-/// Objects that have no node of their own.
+/// Objects without a node of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct More {
-    /// The node that they are under.
+    /// The node above them.
     pub owner: u32,
-    /// How many.
+    /// Number of objects.
     pub objects: u64,
-    /// Sum of their memsizes.
+    /// Total memsize.
     pub size: u64,
 }
 
 /// The nodes of a file.
 #[derive(Debug, Default)]
 pub(super) struct Choice {
-    /// Objects; also the roots, unless only some objects were asked for.
+    /// Objects, and the roots unless only some objects were requested.
     pub nodes: BitSet,
-    /// What stands for other objects, by owner.
+    /// Summaries of the other objects, by owner.
     pub more: Vec<More>,
-    /// Pairs of a node and one that it dominates, the way to which leads through nodes that were not kept.
+    /// Pairs of a node and a dominated node whose path leads through dropped nodes.
     pub links: Vec<(u32, u32)>,
-    /// Objects that no node of the file dominates: what is unreachable, and of objects that were asked for those that
-    /// others keep alive.
+    /// Objects that no node of the file dominates: unreachable ones, and requested ones that others retain.
     pub tops: Vec<u32>,
     /// Objects in `nodes`.
     pub objects: u64,
-    /// Objects that were asked for, and for which nothing stands.
+    /// Requested objects that no node of the file represents.
     pub left_out: u64,
 }
 
 impl Choice {
-    /// Chooses at most so many objects, or as many as the options say.
+    /// Chooses at most `limit` objects, or as many as the options say.
     pub fn new(heap: &Heap, options: &Options<'_>, limit: usize) -> io::Result<Choice> {
         let length = heap.root() as usize + 1;
         let flags = heap.flag_words()?;
@@ -99,7 +98,7 @@ impl Choice {
         Ok(choice)
     }
 
-    /// Objects and what is not among them, for the answer.
+    /// Counts of the included and the other objects, for the answer.
     pub fn counts(&self) -> Counts {
         Counts {
             objects: self.objects,
@@ -112,7 +111,7 @@ impl Choice {
     fn fold(&mut self, heap: &Heap, wanted: &BitSet) -> io::Result<()> {
         let tree = heap.dominators()?;
         let memsizes = heap.memsizes()?;
-        // The nearest node that is kept: itself, or a dominator.
+        // The nearest included node: itself or a dominator.
         let mut nearest = vec![NONE; self.nodes.length()];
         for &node in &tree.order {
             nearest[node as usize] = match tree.parent_of(node) {
@@ -153,7 +152,7 @@ impl Choice {
     }
 }
 
-/// Steps from the roots in the dominator tree; what they do not reach is at their side.
+/// Steps from the roots in the dominator tree; unreachable nodes are at level 1.
 fn levels(heap: &Heap, tree: &Dominators) -> Vec<u32> {
     let mut levels = vec![1; tree.parent.len().max(heap.root() as usize + 1)];
     for &node in &tree.order {
@@ -165,7 +164,7 @@ fn levels(heap: &Heap, tree: &Dominators) -> Vec<u32> {
     levels
 }
 
-/// Those that retain most. Of equal ones the dominator comes first.
+/// The nodes that retain most. Among equal ones the dominator comes first.
 fn greatest(heap: &Heap, nodes: &BitSet, limit: usize) -> io::Result<BitSet> {
     let retained = heap.retained()?;
     let mut place = vec![NONE; nodes.length()];
@@ -185,8 +184,8 @@ fn greatest(heap: &Heap, nodes: &BitSet, limit: usize) -> io::Result<BitSet> {
     ))
 }
 
-/// Kept nodes that nodes which are not kept refer to, while their next kept dominator does not: without a link there
-/// might be no way to them.
+/// Included nodes that dropped nodes reference, but their nearest included dominator does not: without a link they
+/// might be unreachable.
 fn links(graph: &Graph<'_>, nodes: &BitSet, above: impl Fn(u32) -> u32) -> Vec<(u32, u32)> {
     let mut lost = BitSet::new(nodes.length());
     for node in graph.nodes().filter(|&node| !nodes.contains(node)) {

@@ -1,8 +1,8 @@
-//! The dominator tree as collapsed stacks: one line a frame, `root;vm;Cache;Hash@items;String@[] 4096`, the number being
-//! bytes. For flame graph scripts, speedscope, and what else reads profiles.
+//! The dominator tree as collapsed stacks, one line per frame, with bytes as the number:
+//! `root;vm;Cache;Hash@items;String@[] 4096`. For flame graph scripts, speedscope and other profile viewers.
 //!
 //! Source of truth: the head of `stackcollapse.pl` and `flamegraph.pl` of Brendan Gregg's FlameGraph. Characters that would
-//! end a frame or a line are written as in memprof's other collapsed stacks: `\x3b`.
+//! end a frame or a line are escaped as in memprof's other collapsed stacks: `\x3b`.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -12,10 +12,10 @@ use super::out::Out;
 use super::{Counts, Options};
 use memprof_heap::Heap;
 
-/// Most lines.
+/// Maximum number of lines.
 const LIMIT: usize = 100_000;
 
-/// Writes it.
+/// Writes the stacks.
 pub(super) fn write(heap: &Heap, options: &Options<'_>, out: &mut dyn Write) -> io::Result<Counts> {
     let (frames, counts) = Frames::new(heap, options, LIMIT)?;
     let names: Vec<String> = frames.names.iter().map(|name| escaped(name)).collect();
@@ -47,7 +47,7 @@ fn escaped(name: &str) -> String {
                 write!(text, "\\x{:02x}", u32::from(character))
                     .expect("a string takes all that is written to it");
             }
-            // Readers split at any line or paragraph end that Unicode knows.
+            // Readers split at every line or paragraph separator of Unicode.
             '\u{85}' | '\u{2028}' | '\u{2029}' => text.push(' '),
             _ => text.push(character),
         }

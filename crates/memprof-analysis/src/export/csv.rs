@@ -1,8 +1,8 @@
-//! Tables as comma-separated values: one of objects, one of references, for spreadsheets, databases and Gephi.
+//! Comma-separated tables of objects and of references, for spreadsheets, databases and Gephi.
 //!
-//! Source of truth: RFC 4180, with a header line and lines that end in CR LF. A text that a spreadsheet would take for a
-//! formula (it begins with `=`, `+`, `-`, `@`, a tab or an end of line) has an apostrophe before it, as OWASP advises
-//! ("CSV Injection"): the instance variable `@user` is `'@user`.
+//! Source of truth: RFC 4180, with a header line and CR LF line ends. A text that a spreadsheet would evaluate as a
+//! formula (it begins with `=`, `+`, `-`, `@`, a tab or a line end) gets an apostrophe in front, as OWASP advises ("CSV
+//! Injection"): the instance variable `@user` is `'@user`.
 
 use std::io::{self, Write};
 
@@ -59,7 +59,7 @@ pub(super) fn objects(
     Ok(table.counts())
 }
 
-/// Writes a line for each reference among them.
+/// Writes a line for each reference between them.
 pub(super) fn references(
     heap: &Heap,
     options: &Options<'_>,
@@ -101,7 +101,7 @@ fn text(out: &mut Out<'_>, text: &str) {
         return out.push(text);
     }
     out.push(if is_formula { "\"'" } else { "\"" });
-    // Many readers of CSV end a text at a NUL.
+    // Many CSV readers end a text at a NUL.
     out.push(&text.replace('"', "\"\"").replace('\0', "\u{fffd}"));
     out.push("\"");
 }

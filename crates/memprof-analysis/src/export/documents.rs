@@ -1,8 +1,8 @@
 //! JSON lines for document databases: `mongoimport --db heap --collection objects --file heap.jsonl`.
 //!
-//! Source of truth: the first memprof's dumps, which went into MongoDB (`_id`, `file`, `line`, `type`, `class_name`,
-//! `length`, `data`), and mongoimport's manual: one document a line, at most 16 MB each. Of an object with more references
-//! than fit, `references_left_out` are missing.
+//! Source of truth: the first memprof's dumps, which were imported into MongoDB (`_id`, `file`, `line`, `type`,
+//! `class_name`, `length`, `data`), and mongoimport's manual: one document per line, at most 16 MB each.
+//! `references_left_out` counts an object's references that do not fit.
 
 use std::io::{self, Write};
 
@@ -15,10 +15,10 @@ use super::{Counts, Options};
 use memprof_dump::record::Kind;
 use memprof_heap::Heap;
 
-/// Bytes of references and of labels in one document. As BSON they take up to twice as much.
+/// Bytes of references and of labels in one document. BSON takes up to twice as much.
 const ROOM: usize = 3 << 20;
 
-/// Writes it.
+/// Writes the documents.
 pub(super) fn write(heap: &Heap, options: &Options<'_>, out: &mut dyn Write) -> io::Result<Counts> {
     let choice = Choice::new(heap, options, usize::MAX)?;
     let classes = heap.group_classes();
@@ -155,7 +155,7 @@ impl Documents<'_, '_, '_> {
         Ok(())
     }
 
-    /// `references`, and as many `labels` if any of them has one.
+    /// Writes `references`, and as many `labels` if any of them has one.
     fn references(&mut self, node: u32) -> io::Result<()> {
         let heap = self.heap;
         let (mut targets, mut labels) = (Vec::new(), Vec::new());
@@ -170,7 +170,7 @@ impl Documents<'_, '_, '_> {
                 labels.push(b',');
             }
             id(&mut targets, heap, target);
-            // A label may be as long as anything: in a document it is there to be read.
+            // Labels can be of any length, so they are shortened for readers.
             match super::naming::shown(&label) {
                 label if label.is_empty() => labels.extend_from_slice(b"null"),
                 label => json(&mut labels, &label),

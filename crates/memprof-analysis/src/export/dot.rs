@@ -1,7 +1,7 @@
-//! DOT, for Graphviz: `dot -Tsvg heap.dot -o heap.svg`. Boxes are the larger the more they retain.
+//! DOT, for Graphviz: `dot -Tsvg heap.dot -o heap.svg`. Boxes grow with their retained size.
 //!
 //! Source of truth: "DOT Language", <https://graphviz.org/doc/info/lang.html>, and for escapes in labels
-//! <https://graphviz.org/docs/attr-types/escString/>: a backslash is doubled, `&` begins an entity of HTML.
+//! <https://graphviz.org/docs/attr-types/escString/>: a backslash is doubled, `&` begins an HTML entity.
 
 use std::io::{self, Write};
 
@@ -10,10 +10,10 @@ use super::out::Out;
 use super::{Counts, Options};
 use memprof_heap::Heap;
 
-/// Objects of a drawing that can still be read.
+/// Objects in a drawing that is still readable.
 const LIMIT: usize = 200;
 
-/// Writes it.
+/// Writes the drawing.
 pub(super) fn write(heap: &Heap, options: &Options<'_>, out: &mut dyn Write) -> io::Result<Counts> {
     let drawing = Drawing::new(heap, options, LIMIT)?;
     let most = drawing.most()?.max(1) as f64;
@@ -25,7 +25,7 @@ pub(super) fn write(heap: &Heap, options: &Options<'_>, out: &mut dyn Write) -> 
         out.push("  n");
         out.number(node.id);
         text(&mut out, " [label=\"", node.title);
-        // What is under it is less than it, so most boxes say two numbers.
+        // The nodes below it add to its retained size, so most boxes show two numbers.
         out.push("\\n");
         out.push(&bytes(node.retained));
         if node.size != node.retained {

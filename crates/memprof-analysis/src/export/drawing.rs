@@ -1,4 +1,4 @@
-//! What GML, GEXF and DOT draw: titled nodes, and one edge between two nodes.
+//! The graph that GML, GEXF and DOT draw: titled nodes, and at most one edge from one node to another.
 
 use std::borrow::Cow;
 use std::io;
@@ -15,7 +15,7 @@ const LABELS: usize = 3;
 /// A node.
 pub(super) struct Node<'n> {
     pub id: u32,
-    /// Short, without control characters, different from those of other nodes.
+    /// Short, unique, without control characters.
     pub title: &'n str,
     pub class: &'n str,
     pub kind: &'static str,
@@ -23,7 +23,7 @@ pub(super) struct Node<'n> {
     pub retained: u64,
 }
 
-/// An edge; `way` if it stands for a way through objects that are not drawn.
+/// An edge; `way` if it represents a path through objects that are not drawn.
 pub(super) struct Edge<'e> {
     pub id: u64,
     pub from: u32,
@@ -32,7 +32,7 @@ pub(super) struct Edge<'e> {
     pub way: bool,
 }
 
-/// A part of a heap that is drawn.
+/// The part of a heap that is drawn.
 pub(super) struct Drawing<'h> {
     heap: &'h Heap,
     choice: Choice,
@@ -41,10 +41,10 @@ pub(super) struct Drawing<'h> {
 }
 
 impl<'h> Drawing<'h> {
-    /// At most so many objects, or as many as the options say.
+    /// Draws at most `limit` objects, or as many as the options say.
     pub fn new(heap: &'h Heap, options: &Options<'_>, limit: usize) -> io::Result<Drawing<'h>> {
         let mut choice = Choice::new(heap, options, limit)?;
-        // It would be one more dot, to which all that is shared is tied.
+        // The super root would be one more dot, connected to all shared objects.
         choice.nodes.remove(heap.root());
         let (drawn, lost): (Vec<More>, Vec<More>) = choice
             .more
@@ -60,7 +60,7 @@ impl<'h> Drawing<'h> {
         })
     }
 
-    /// The most that a node retains.
+    /// The largest retained size of a node.
     pub fn most(&self) -> io::Result<u64> {
         let retained = self.heap.retained()?;
         Ok(self
@@ -72,7 +72,7 @@ impl<'h> Drawing<'h> {
             .unwrap_or(0))
     }
 
-    /// Passes all nodes.
+    /// Visits all nodes.
     pub fn nodes(&self, mut visit: impl FnMut(&Node<'_>) -> io::Result<()>) -> io::Result<()> {
         let (memsizes, retained) = (self.heap.memsizes()?, self.heap.retained()?);
         for id in self.choice.nodes.iter() {
@@ -111,7 +111,7 @@ impl<'h> Drawing<'h> {
         self.heap.root() + 1
     }
 
-    /// Passes all edges; of references from one object to another there is one.
+    /// Visits all edges; the references from one object to another are one edge.
     pub fn edges(&self, mut visit: impl FnMut(&Edge<'_>) -> io::Result<()>) -> io::Result<Counts> {
         let classes = self.heap.group_classes();
         let references = References {

@@ -1,6 +1,6 @@
-//! The dominator tree as a flame graph: one page of HTML that needs nothing else, with zoom and search.
+//! The dominator tree as a flame graph: one self-contained HTML page with zoom and search.
 //!
-//! Source of truth: the page itself, `flame_graph.html`, which reads four numbers a frame: the frame it is under, its name,
+//! Source of truth: the page itself, `flame_graph.html`, which reads four numbers per frame: its parent frame, its name,
 //! its own bytes, its objects.
 
 use std::io::{self, Write};
@@ -10,13 +10,13 @@ use super::out::Out;
 use super::{Counts, Options};
 use memprof_heap::Heap;
 
-/// Frames that a browser draws at once.
+/// Frames that a browser can draw at once.
 const LIMIT: usize = 20_000;
 
 const PAGE: &str = include_str!("flame_graph.html");
 const MARK: &str = "\"FRAMES\"";
 
-/// Writes it.
+/// Writes the page.
 pub(super) fn write(heap: &Heap, options: &Options<'_>, out: &mut dyn Write) -> io::Result<Counts> {
     let (frames, counts) = Frames::new(heap, options, LIMIT)?;
     let (head, foot) = PAGE.split_once(MARK).unwrap_or((PAGE, ""));
@@ -42,7 +42,7 @@ pub(super) fn write(heap: &Heap, options: &Options<'_>, out: &mut dyn Write) -> 
     Ok(counts)
 }
 
-/// A text in JSON in a script: no `<` may be there, as `</script>` ends it and `<!--` changes its meaning.
+/// A text as JSON within a script: it must not contain `<`, as `</script>` ends it and `<!--` changes its meaning.
 fn script(out: &mut Out<'_>, text: &str) {
     let text = serde_json::to_string(text).expect("a text is always JSON");
     let text = text.replace('<', "\\u003c");

@@ -1,5 +1,5 @@
-//! The dominator tree as frames of a flame graph: siblings of one class that hang by the same label are one frame, so that
-//! a million strings of an array are one line. The width of a frame is the memsize of all under it.
+//! The dominator tree as frames of a flame graph: siblings of the same class and label are one frame, so a million strings
+//! of an array are one line. The width of a frame is the total memsize of all objects below it.
 
 mod filling;
 
@@ -12,61 +12,61 @@ use super::naming::shortened;
 use super::{Counts, Options};
 use memprof_heap::{Heap, NONE};
 
-/// Characters of a frame's name.
+/// Maximum length of a frame's name in characters.
 const NAME: usize = 120;
 
-/// A heap caches at most this many frames, which take about 40 MB.
+/// A heap caches at most this many frames, about 40 MB.
 const CACHED: usize = 500_000;
 
 /// Objects of one class under one frame.
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {
-    /// Position of the frame that it is under; its own of the first one.
+    /// Position of the parent frame; the first frame is its own parent.
     pub parent: u32,
     pub depth: u32,
-    /// Number of its name.
+    /// Number of the name.
     pub name: u32,
-    /// Memsize of its objects.
+    /// Memsize of the objects.
     pub own: u64,
-    /// The same with all frames under it.
+    /// Memsize including all frames below.
     pub total: u64,
-    /// Objects, without those under it.
+    /// Number of objects, without those below.
     pub objects: u64,
     first: Ranked,
-    /// Of what objects.
+    /// The kind of objects.
     what: What,
 }
 
 impl Frame {
-    /// The object that retains most; [`NONE`] if the frame stands for none.
+    /// The object that retains most; [`NONE`] if the frame has no object.
     pub fn first(&self) -> u32 {
         self.first.map_or(NONE, |(_, Reverse(id))| id)
     }
 }
 
-/// An object, by what it retains; of those that retain as much the first one is most.
+/// An object ranked by retained size; among equal ones the first ranks highest.
 type Ranked = Option<(u64, Reverse<u32>)>;
 
-/// What the objects of a frame have in common: their class, or the one object; and their label.
+/// Properties that a frame's objects share: their class, or the one object; and their label.
 type What = (u32, u32);
 
-/// Frames; each one stands behind the one that it is under.
+/// Frames, parents before children.
 #[derive(Default)]
 pub(crate) struct Frames {
     pub frames: Vec<Frame>,
     pub names: Vec<String>,
     by_name: FxHashMap<String, u32>,
-    /// By what is above and what they are of.
+    /// Frames by parent and kind.
     known: FxHashMap<(u32, What), u32>,
 }
 
 impl Frames {
-    /// At most so many frames, or as many as the options say.
+    /// At most `limit` frames, or as many as the options say.
     pub fn new(heap: &Heap, options: &Options<'_>, limit: usize) -> io::Result<(Frames, Counts)> {
         Frames::under(heap, heap.root(), options, limit)
     }
 
-    /// The same of what one node keeps alive.
+    /// The frames of the objects that one node retains.
     pub fn under(
         heap: &Heap,
         top: u32,
@@ -96,7 +96,8 @@ impl Frames {
         Ok((frames, counts))
     }
 
-    /// What the heap caches, as it takes longest to compute, and its bytes. The frames of an answer are taken from it.
+    /// The frames for the heap's cache, as they take longest to compute, and their bytes. The frames of an answer are
+    /// taken from it.
     fn into_cache(mut self) -> (Option<Frames>, usize) {
         (self.known, self.by_name) = Default::default();
         let bytes = self.memsize();
@@ -116,7 +117,7 @@ impl Frames {
         size_of_val(self.frames.as_slice()) + names
     }
 
-    /// The frames from the outermost to this one.
+    /// The path from the outermost frame to this one.
     pub fn path(&self, mut frame: u32) -> Vec<u32> {
         let mut path = vec![frame];
         while frame != 0 {
@@ -159,7 +160,7 @@ impl Frames {
         self.frames.len() as u32 - 1
     }
 
-    /// The frame of such objects under another one, which may have to be made.
+    /// The frame of such objects below another frame, created if necessary.
     fn below(&mut self, above: u32, what: What, name: impl FnOnce() -> String) -> u32 {
         if let Some(&known) = self.known.get(&(above, what)) {
             return known;
@@ -180,7 +181,7 @@ impl Frames {
         }
     }
 
-    /// Adds frames that were counted apart, with the same outermost one.
+    /// Adds frames that were counted separately, with the same outermost frame.
     fn merge(&mut self, other: &Frames) {
         let mut place = vec![0; other.frames.len()];
         for (index, frame) in other.frames.iter().enumerate() {
@@ -202,7 +203,8 @@ impl Frames {
         }
     }
 
-    /// Only the widest frames. What is dropped is in frames `(12 more)`; answers how many objects these have.
+    /// The widest frames only. Dropped frames are summarized in frames `(12 more)`; also returns how many objects these
+    /// have.
     fn pruned(&self, options: &Options<'_>, limit: usize) -> (Frames, u64) {
         let least = options.min_retained.max(1);
         let all = self.frames.len() as u32;
@@ -230,7 +232,7 @@ impl Frames {
                 ..frame.clone()
             });
         }
-        // Objects and bytes by the frame that they are under.
+        // Objects and bytes by parent frame.
         let mut more: Vec<(u64, u64)> = vec![(0, 0); pruned.frames.len()];
         let mut nearest = position.clone();
         for (index, frame) in (self.frames.iter())

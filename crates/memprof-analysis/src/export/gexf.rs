@@ -1,4 +1,5 @@
-//! GEXF 1.3, the format of Gephi's own: nodes with class, size and retained size, drawn the larger the more they retain.
+//! GEXF 1.3, Gephi's native format: nodes with class, size and retained size; their drawn size grows with the retained
+//! size.
 //!
 //! Source of truth: the schemas of <https://gexf.net/schema.html>, `gexf.xsd` and `viz.xsd` of version 1.3.
 
@@ -25,7 +26,7 @@ const HEAD: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 <nodes>
 "#;
 
-/// Writes it.
+/// Writes the graph.
 pub(super) fn write(heap: &Heap, options: &Options<'_>, out: &mut dyn Write) -> io::Result<Counts> {
     let drawing = Drawing::new(heap, options, LIMIT)?;
     let most = drawing.most()?.max(1) as f64;
@@ -47,7 +48,7 @@ pub(super) fn write(heap: &Heap, options: &Options<'_>, out: &mut dyn Write) -> 
             "\"/><attvalue for=\"retained\" value=\"",
             node.retained,
         );
-        // An area that grows with the bytes.
+        // The area grows with the bytes.
         let size = 4.0 + 96.0 * (node.retained as f64 / most).min(1.0).sqrt();
         out.push(&format!(
             "\"/></attvalues><viz:size value=\"{size:.2}\"/></node>\n"
@@ -73,7 +74,7 @@ fn number(out: &mut Out<'_>, before: &str, number: u64) {
     out.number(number);
 }
 
-/// Titles have no characters that XML cannot have.
+/// Titles contain no characters that XML forbids.
 fn text(out: &mut Out<'_>, before: &str, text: &str) {
     out.push(before);
     for character in text.chars() {

@@ -1,7 +1,7 @@
 //! GML, for Gephi, networkx, Cytoscape, igraph.
 //!
-//! Source of truth: Michael Himsolt, "GML: A portable Graph File Format" (1997): ASCII, in texts `"` and `&` and all that is
-//! not ASCII as entities, integers of 32 bits; larger numbers are written as reals.
+//! Source of truth: Michael Himsolt, "GML: A portable Graph File Format" (1997): ASCII; in texts `"`, `&` and all non-ASCII
+//! characters are entities; integers have 32 bits, larger numbers are written as reals.
 
 use std::io::{self, Write};
 
@@ -13,7 +13,7 @@ use memprof_heap::Heap;
 /// Objects that Gephi can still lay out.
 const LIMIT: usize = 20_000;
 
-/// Writes it.
+/// Writes the graph.
 pub(super) fn write(heap: &Heap, options: &Options<'_>, out: &mut dyn Write) -> io::Result<Counts> {
     let drawing = Drawing::new(heap, options, LIMIT)?;
     out.write_all(b"Creator \"memprof\"\n")?;
@@ -63,14 +63,14 @@ impl<'w> Gml<'w> {
         self.out.number(to);
     }
 
-    /// A key, behind which its value stands.
+    /// A key; its value follows.
     fn key(&mut self, key: &str) {
         self.out.push("\n    ");
         self.out.push(key);
         self.out.push(" ");
     }
 
-    /// An attribute that is a number.
+    /// A numeric attribute.
     pub fn number(&mut self, key: &str, number: u64) {
         self.key(key);
         self.out.number(number);
@@ -79,7 +79,7 @@ impl<'w> Gml<'w> {
         }
     }
 
-    /// An attribute that is a text.
+    /// A text attribute.
     pub fn text(&mut self, key: &str, text: &str) {
         self.key(key);
         let out = &mut self.out;

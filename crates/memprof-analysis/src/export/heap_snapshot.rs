@@ -1,12 +1,12 @@
-//! Chrome's `.heapsnapshot`: DevTools, Memory, Load; and programs as memlab.
+//! Chrome's `.heapsnapshot`, for DevTools (Memory, Load) and tools such as memlab.
 //!
-//! Source of truth: `v8/src/profiler/heap-snapshot-generator.cc` (what V8 writes) and the loader of DevTools,
+//! Source of truth: `v8/src/profiler/heap-snapshot-generator.cc` (V8's writer) and the DevTools loader,
 //! `front_end/entrypoints/heap_snapshot_worker/HeapSnapshotLoader.ts` and `HeapSnapshot.ts`.
 //!
-//! Nodes and edges are flat arrays of numbers. Edges stand in the order of their nodes, which say how many they have; an
-//! edge names its target by its position in the array of nodes. DevTools computes dominators from the edges, so there are
-//! those to the classes, too. It keeps all numbers in 32 bits: ids are the lower half of `address >> 3`, and an object of
-//! more than 4 GiB shows as 4 GiB.
+//! Nodes and edges are flat arrays of numbers. Edges are ordered by their nodes, which have the number of their edges; an
+//! edge names its target by its position in the node array. DevTools computes dominators from the edges, so references to
+//! classes are included. It uses 32-bit numbers: ids are the lower half of `address >> 3`, and an object of more than 4
+//! GiB is shown as 4 GiB.
 
 mod snapshot_edges;
 mod snapshot_nodes;
@@ -24,10 +24,10 @@ use snapshot_strings::Strings;
 
 /// Objects that DevTools can still load.
 const LIMIT: usize = 5_000_000;
-/// The header, which says what the numbers mean.
+/// The header, which defines the meaning of the numbers.
 const META: &str = r#"{"snapshot":{"meta":{"node_fields":["type","name","id","self_size","edge_count","trace_node_id","detachedness"],"node_types":[["hidden","array","string","object","code","closure","regexp","number","native","synthetic","concatenated string","sliced string","symbol","bigint","object shape","wasm object"],"string","number","number","number","number","number"],"edge_fields":["type","name_or_index","to_node"],"edge_types":[["context","element","property","internal","hidden","shortcut","weak"],"string_or_number","node"],"trace_function_info_fields":["function_id","name","script_name","script_id","line","column"],"trace_node_fields":["id","function_info_index","count","size","children"],"sample_fields":["timestamp_us","last_assigned_id"],"location_fields":["object_index","script_id","line","column"]},"#;
 
-/// Writes it.
+/// Writes the snapshot.
 pub(super) fn write(heap: &Heap, options: &Options<'_>, out: &mut dyn Write) -> io::Result<Counts> {
     let choice = Choice::new(heap, options, LIMIT)?;
     let classes = heap.group_classes();
@@ -67,18 +67,18 @@ struct Snapshot<'h, 'o> {
     tree: &'h Dominators,
     choice: &'h Choice,
     naming: Naming<'h>,
-    /// Where each node of the graph stands in the file.
+    /// Position of each node of the graph in the file.
     positions: Vec<u32>,
-    /// Edges of the nodes, in the order of the file.
+    /// Number of edges of each node, in file order.
     degrees: Vec<u32>,
-    /// Names of the objects, in the order of the file.
+    /// Names of the objects, in file order.
     names: Vec<u32>,
     strings: Strings,
     out: Out<'o>,
 }
 
 impl Snapshot<'_, '_> {
-    /// True if the roots are there, and not only some objects.
+    /// True if the roots are included, not only some objects.
     fn has_roots(&self) -> bool {
         self.choice.nodes.contains(self.heap.root())
     }
@@ -91,7 +91,7 @@ impl Snapshot<'_, '_> {
         }
     }
 
-    /// The node of objects that no root leads to.
+    /// The node of unreachable objects.
     fn loose(&self) -> u32 {
         2 + self.categories()
     }
@@ -104,7 +104,7 @@ impl Snapshot<'_, '_> {
         self.first_object() + self.choice.objects as u32
     }
 
-    /// Positions: root, `(GC roots)`, categories, what no root leads to, objects, what stands for others.
+    /// Positions: root, `(GC roots)`, categories, unreachable objects, objects, summaries of others.
     fn number(&mut self) {
         let (mut next, objects) = (self.first_object(), self.heap.len());
         for node in self.choice.nodes.iter() {
@@ -129,7 +129,7 @@ impl Snapshot<'_, '_> {
             .filter(|&(at, _)| at != NONE)
     }
 
-    /// Counts the edges of each node; answers how many are references of the heap.
+    /// Counts the edges of each node; returns how many are references of the heap.
     fn count(&mut self) -> u64 {
         let mut degrees = vec![0; self.first_more() as usize + self.choice.more.len()];
         let mut references = 0;

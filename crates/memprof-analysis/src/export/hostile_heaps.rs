@@ -13,7 +13,7 @@ use memprof_dump::record::{
 use memprof_dump::testing::Random;
 use memprof_heap::{Builder, Heap, Source};
 
-/// Texts that some format takes for its own marks.
+/// Texts that some format could mistake for its own syntax.
 pub const HOSTILE: [&str; 18] = [
     "plain",
     "quote\" back\\slash 'single'",
@@ -49,8 +49,8 @@ struct Maker {
     large: bool,
 }
 
-/// A heap of so many objects with hostile names, of which the first is a class. A part of it is unreachable. Those of
-/// even seeds have one of more than 4 GiB.
+/// A heap of `objects` objects with hostile names, the first of which is a class. A part of it is unreachable. With an
+/// even seed, one object has more than 4 GiB.
 pub fn hostile(objects: u64, seed: u64) -> Heap {
     let mut tables = Tables::default();
     tables.intern("UTF-8");
@@ -204,7 +204,7 @@ impl Maker {
             Label::Method(name),
             Label::Role(name),
         ];
-        // Half of them lead to few objects, so that these have many referrers and all else long ways.
+        // Half of them lead to few objects: these have many referrers, and all others long paths.
         let near = if self.random.below(2) == 0 {
             objects
         } else {
@@ -218,14 +218,14 @@ impl Maker {
     }
 }
 
-/// What is written, as text.
+/// The written text.
 pub fn written(heap: &Heap, format: Format, options: &Options<'_>) -> (String, Counts) {
     let mut out = Vec::new();
     let counts = super::write(heap, format, options, &mut out).expect("a vector takes all");
     (String::from_utf8(out).expect("UTF-8"), counts)
 }
 
-/// The same as JSON.
+/// The same, parsed as JSON.
 pub fn parsed(heap: &Heap, format: Format, options: &Options<'_>) -> (Json, Counts) {
     let (text, counts) = written(heap, format, options);
     (serde_json::from_str(&text).expect("JSON"), counts)

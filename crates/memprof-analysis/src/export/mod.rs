@@ -1,7 +1,6 @@
-//! A heap in the formats of other programs: one file a format.
+//! A heap in the formats of other programs: one file per format.
 //!
-//! [`write()`] writes any of them. Which objects are in a file is chosen in one way for all formats (`choice`), and
-//! objects have the same names in all of them (`naming`).
+//! [`write()`] writes any of them. All formats choose objects (`choice`) and name them (`naming`) in the same way.
 
 mod choice;
 mod collapsed;
@@ -39,7 +38,7 @@ pub enum Format {
     HeapSnapshot,
     /// Graph Modelling Language: Gephi, networkx, Cytoscape.
     Gml,
-    /// Gephi's own.
+    /// Gephi's native format.
     Gexf,
     /// Graphviz.
     Dot,
@@ -69,7 +68,7 @@ impl Format {
         Format::Documents,
     ];
 
-    /// Name, as people give it.
+    /// Name, as users type it.
     pub fn name(self) -> &'static str {
         match self {
             Format::HeapSnapshot => "heapsnapshot",
@@ -84,7 +83,7 @@ impl Format {
         }
     }
 
-    /// How files of the format usually end.
+    /// The usual file extension of the format.
     pub fn ending(self) -> &'static str {
         match self {
             Format::HeapSnapshot => "heapsnapshot",
@@ -99,43 +98,43 @@ impl Format {
         }
     }
 
-    /// The format of a name.
+    /// The format with this name.
     pub fn of_name(name: &str) -> Option<Format> {
         Format::ALL.into_iter().find(|format| format.name() == name)
     }
 }
 
-/// Which part of a heap is written.
+/// The part of a heap to write.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options<'o> {
-    /// These objects only, and references among them. `None`: all, with the roots.
+    /// Only these objects and the references between them. `None`: all, with the roots.
     pub members: Option<&'o BitSet>,
-    /// Most objects (in a flame graph: frames). Those that retain most are kept. `None`: as many as the viewers of the format
-    /// can bear; without bound in formats that are read by programs.
+    /// Maximum number of objects (in a flame graph: frames); those that retain most are included. `None`: as many as viewers
+    /// of the format can handle, or unlimited if programs read it.
     pub limit: Option<usize>,
-    /// Most steps from the roots in the dominator tree.
+    /// Maximum number of steps from the roots in the dominator tree.
     pub depth: Option<u32>,
-    /// Objects that retain fewer bytes than this are left out.
+    /// Excludes objects that retain fewer bytes than this.
     pub min_retained: u64,
 }
 
-/// What was written, and what was not.
+/// Counts of what was written and what was omitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Counts {
     /// Objects (in a flame graph: frames).
     pub objects: u64,
-    /// References among them.
+    /// References between them.
     pub references: u64,
-    /// Objects that have no place of their own, and are counted in nodes that are named `(12 more)`.
+    /// Objects without a node of their own, counted in nodes named `(12 more)`.
     pub folded: u64,
-    /// Objects that were asked for and are not in the file at all.
+    /// Requested objects that are not in the file at all.
     pub left_out: u64,
 }
 
 /// Writes a heap, or a part of it.
 ///
 /// # Errors
-/// Those of `out`, and if the index of the heap cannot be read.
+/// If `out` fails, or the index of the heap cannot be read.
 pub fn write(
     heap: &Heap,
     format: Format,

@@ -1,4 +1,4 @@
-//! What objects and references are called where people read it.
+//! Names of objects and references for people.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -7,7 +7,7 @@ use std::io;
 use memprof_dump::record::{Flags, Kind};
 use memprof_heap::{Heap, Label, NONE, Packed, Stored, TextReader};
 
-/// Characters of a text that are shown in a title.
+/// Maximum length of a text in a title, in characters.
 const SHOWN: usize = 64;
 
 /// Names of nodes and labels of references.
@@ -50,7 +50,7 @@ impl<'h> Naming<'h> {
         }
     }
 
-    /// Name of the class, or what stands for it; of a root, its category.
+    /// Name of the class or a substitute; for a root, its category.
     pub fn class(&self, node: u32) -> &'h str {
         match self.groups.get(node as usize) {
             Some(&group) => {
@@ -71,7 +71,7 @@ impl<'h> Naming<'h> {
             .map_or(0, |&group| self.heap.groups()[group as usize].shown)
     }
 
-    /// Elements, or bytes of a text.
+    /// Number of elements, or bytes of a text.
     pub fn length(&self, id: u32) -> Option<u32> {
         self.lengths
             .get(id as usize)
@@ -79,7 +79,7 @@ impl<'h> Naming<'h> {
             .filter(|&length| length != NONE)
     }
 
-    /// What is known of an object's text; fast if objects are asked for in order.
+    /// The text of an object, as far as it is stored; fast if objects are requested in order.
     pub fn text(&mut self, id: u32) -> io::Result<Option<Stored>> {
         match self.places.get(id as usize) {
             None | Some(&NONE) => Ok(None),
@@ -95,13 +95,13 @@ impl<'h> Naming<'h> {
         }
     }
 
-    /// A node in a few words: `String "user:42"`, `Array (3)`, `class Cache`, `root vm`. It has no characters that are not
-    /// to be seen, and is not long.
+    /// A node in a few words: `String "user:42"`, `Array (3)`, `class Cache`, `root vm`. It is short and has no invisible
+    /// characters.
     pub fn title(&self, node: u32) -> io::Result<String> {
         self.title_with(node, self.any_text(node)?)
     }
 
-    /// The same; faster if objects are asked for in order.
+    /// The same; faster if objects are requested in order.
     pub fn title_in_order(&mut self, node: u32) -> io::Result<String> {
         let text = self.text(node)?;
         self.title_with(node, text)
@@ -160,15 +160,15 @@ impl<'h> Naming<'h> {
         }
     }
 
-    /// What the edge at this position of the graph's targets is called.
+    /// The label of the edge at this position of the graph's targets.
     pub fn label(&self, edge: usize) -> Label {
         self.labels
             .get(edge)
             .map_or(Label::None, |&label| Packed(label).label())
     }
 
-    /// The same as a person would write it: `@user`, `["user:42"]`, `[3]`; empty if it has no name. `before` is what the
-    /// edge before it leads to.
+    /// The same as a person would write it: `@user`, `["user:42"]`, `[3]`; empty without a name. `before` is the target
+    /// of the previous edge.
     pub fn label_text(&self, edge: usize, before: Option<u32>) -> io::Result<Cow<'h, str>> {
         match (self.label(edge), before) {
             (Label::Entry, Some(key)) => Ok(Cow::Owned(self.key(key)?)),
@@ -176,7 +176,7 @@ impl<'h> Naming<'h> {
         }
     }
 
-    /// A label as a person would write it, as far as it says it itself.
+    /// A label as a person would write it, as far as it does not depend on other edges.
     pub fn text_of(&self, label: Label) -> Cow<'h, str> {
         let name = |name| self.heap.name(name);
         match label {
@@ -205,10 +205,10 @@ impl<'h> Naming<'h> {
     }
 }
 
-/// The beginning of a text, with an ellipsis if there is more; bytes that are no text are U+FFFD.
+/// The beginning of a text, with an ellipsis if there is more; invalid bytes become U+FFFD.
 pub(super) fn beginning(stored: &Stored) -> Option<String> {
     let bytes = stored.bytes()?;
-    // One character more than are shown, so that it can be seen that there is more.
+    // One character more than is shown, to detect that there is more.
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * (SHOWN + 1))]);
     let mut text = shortened(&text, SHOWN).into_owned();
     if stored.length > bytes.len() as u64 && !text.ends_with('…') {
@@ -217,7 +217,7 @@ pub(super) fn beginning(stored: &Stored) -> Option<String> {
     Some(text)
 }
 
-/// So many characters of a text at most, the last of them an ellipsis if there are more.
+/// At most `most` characters of a text, the last of them an ellipsis if there are more.
 pub(super) fn shortened(text: &str, most: usize) -> Cow<'_, str> {
     if text.len() <= most {
         return Cow::Borrowed(text);
@@ -234,7 +234,7 @@ pub(super) fn shortened(text: &str, most: usize) -> Cow<'_, str> {
     }
 }
 
-/// A text on one line that can be seen, of a length that can be shown.
+/// A text on one line with visible characters and limited length.
 pub(super) fn shown(text: &str) -> Cow<'_, str> {
     let text = shortened(text, 2 * SHOWN);
     if !text.chars().any(is_hidden) {
@@ -255,7 +255,7 @@ pub(super) fn shown(text: &str) -> Cow<'_, str> {
     Cow::Owned(visible)
 }
 
-/// Control characters, ends of lines, marks that turn the direction, and what is no character at all.
+/// Control characters, line ends, bidirectional marks and noncharacters.
 fn is_hidden(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')

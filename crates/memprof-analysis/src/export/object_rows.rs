@@ -1,4 +1,4 @@
-//! What is known of each object, as a row for tables.
+//! Each object's properties, as a row for tables.
 
 use std::io;
 
@@ -14,29 +14,29 @@ pub struct Row<'h> {
     pub id: u32,
     /// Address.
     pub address: u64,
-    /// Type, as `string`.
+    /// Type, such as `string`.
     pub kind: &'static str,
-    /// Name of the class, or what stands for it.
+    /// Name of the class or a substitute.
     pub class: &'h str,
     /// Memsize.
     pub size: u64,
-    /// Memsize of all that would go with it.
+    /// Retained size: memory freed together with the object.
     pub retained: u64,
-    /// The object that alone keeps it alive.
+    /// The immediate dominator.
     pub dominator: Option<u32>,
-    /// Something keeps it alive.
+    /// Whether a root reaches it.
     pub reachable: bool,
-    /// GC runs before it was allocated.
+    /// Number of GC runs before it was allocated.
     pub generation: Option<u32>,
-    /// Where it was allocated.
+    /// Allocation site.
     pub site: Option<Site>,
-    /// True or false.
+    /// Boolean properties.
     pub flags: Flags,
-    /// Elements, or bytes of a text.
+    /// Number of elements, or bytes of a text.
     pub length: Option<u32>,
 }
 
-/// Makes rows.
+/// Creates rows.
 pub struct Rows<'h> {
     heap: &'h Heap,
     naming: Naming<'h>,

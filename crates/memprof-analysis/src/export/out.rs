@@ -1,13 +1,13 @@
-//! Output in large pieces, made from small ones.
+//! Buffered output.
 
 use std::io::{self, Write};
 
-/// Bytes that are gathered before they are written.
+/// Bytes buffered before they are written.
 const PIECE: usize = 1 << 18;
 
-/// Text that is written when enough of it is there.
+/// Text that is written when enough of it is buffered.
 pub(super) struct Out<'w> {
-    /// To append to. [`Out::flush_if_full`] is to be called now and then.
+    /// The buffer to append to. Call [`Out::flush_if_full`] now and then.
     pub text: Vec<u8>,
     out: &'w mut dyn Write,
 }
@@ -39,7 +39,7 @@ impl<'w> Out<'w> {
         json(&mut self.text, text);
     }
 
-    /// Writes if there is enough to write.
+    /// Writes the buffer if it is full.
     #[inline]
     pub fn flush_if_full(&mut self) -> io::Result<()> {
         if self.text.len() < PIECE {
@@ -48,7 +48,7 @@ impl<'w> Out<'w> {
         self.finish()
     }
 
-    /// Writes what is there.
+    /// Writes the rest.
     pub fn finish(&mut self) -> io::Result<()> {
         self.out.write_all(&self.text)?;
         self.text.clear();

@@ -8,17 +8,17 @@ use super::naming::Naming;
 use memprof_heap::NONE;
 use memprof_heap::graph::Graph;
 
-/// References among chosen nodes.
+/// References between chosen nodes.
 pub(super) struct References<'r, 'h> {
     pub graph: Graph<'r>,
     pub choice: &'r Choice,
     pub naming: &'r Naming<'h>,
-    /// With the reference of each object to its class.
+    /// Includes the reference of each object to its class.
     pub classes: bool,
 }
 
 impl<'h> References<'_, 'h> {
-    /// Passes each reference of a node: target and label. Stops at the first error.
+    /// Visits each reference of a node: target and label. Stops at the first error.
     pub fn of(
         &self,
         node: u32,

@@ -1,4 +1,4 @@
-//! Objects and references as rows, for formats of tables.
+//! Objects and references as rows, for tabular formats.
 
 use std::io;
 
@@ -23,7 +23,7 @@ impl<'h> Table<'h> {
     /// If the index cannot be read.
     pub fn new(heap: &'h Heap, options: &Options<'_>) -> io::Result<Table<'h>> {
         let mut choice = Choice::new(heap, options, usize::MAX)?;
-        // Roots are no objects, and a table has no rows that stand for others.
+        // Roots are not objects, and a table has no rows that summarize others.
         (heap.len()..=heap.root()).for_each(|node| {
             choice.nodes.remove(node);
         });
@@ -39,10 +39,10 @@ impl<'h> Table<'h> {
         self.choice.nodes.iter().map(|id| self.rows.get(id))
     }
 
-    /// Passes each reference: source, target, label. Stops at the first error.
+    /// Visits each reference: source, target, label. Stops at the first error.
     ///
     /// # Errors
-    /// Those of `visit`, and if the index cannot be read.
+    /// If `visit` fails, or the index cannot be read.
     pub fn references(
         &self,
         mut visit: impl FnMut(u32, u32, &str) -> io::Result<()>,
@@ -62,7 +62,7 @@ impl<'h> Table<'h> {
         Ok(())
     }
 
-    /// How many objects there are, and how many are left out.
+    /// Number of objects and of omitted objects.
     pub fn counts(&self) -> Counts {
         let counts = self.choice.counts();
         Counts {

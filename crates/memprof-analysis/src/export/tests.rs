@@ -1,4 +1,4 @@
-//! What is written is read by other parsers, and adds up to the heap's own figures.
+//! Other parsers read the output, and it adds up to the heap's own figures.
 
 mod csv;
 mod documents;

@@ -1,4 +1,4 @@
-//! Slow answers that are easy to trust, on many small heaps.
+//! Compares with slow but simple algorithms, on many small heaps.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +24,7 @@ fn measure(name: &str) -> Measure {
     Measure::parse(name).expect("a measure")
 }
 
-/// What is reachable from the root without going through some nodes.
+/// The nodes reachable from the root without going through some nodes.
 fn reached(heap: &Heap, without: &BTreeSet<u32>) -> BTreeSet<u32> {
     let classes = heap.group_classes();
     let graph = heap.graph(&classes).expect("in memory");

@@ -1,4 +1,4 @@
-//! What may stand after a field, by the type of the field.
+//! The conditions that may follow a field, by the field's type.
 
 use super::expression::{Condition, Order, TextTest};
 use super::field::{Field, Kind};
@@ -9,7 +9,7 @@ use super::query_error::{Error, shown};
 use super::token::{Operator, Span, Token};
 
 impl Parser<'_> {
-    /// What follows the field, which is at `span`.
+    /// Parses the condition after the field at `span`.
     pub(super) fn condition(&mut self, field: Field, span: Span) -> Result<Condition, Error> {
         let begin = self.span;
         match self.token {
@@ -73,7 +73,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What follows `in`.
+    /// Parses the list or range after `in`.
     fn set(&mut self, field: Field, wanted: bool) -> Result<Condition, Error> {
         if field.kind() == Kind::Bool {
             let message = format!("{}: it is not asked with in", described(field));
@@ -178,7 +178,7 @@ impl Parser<'_> {
         Ok(truth)
     }
 
-    /// A text that the field may have.
+    /// A text to compare the field with.
     fn text(&mut self, field: Field) -> Result<String, Error> {
         let span = self.span;
         let text = self.part(field)?;
@@ -196,7 +196,7 @@ impl Parser<'_> {
         Err(span.error(message))
     }
 
-    /// A text, or a part of one.
+    /// A text to search for.
     fn part(&mut self, field: Field) -> Result<String, Error> {
         let text = match &self.token {
             Token::Text(text) => text.clone(),
@@ -224,7 +224,7 @@ impl Parser<'_> {
         })
     }
 
-    /// What follows `=~` or `!~`. The latter denies `~` as well.
+    /// Parses the pattern after `=~` or `!~`. The latter also negates `~`.
     fn pattern(&mut self, field: Field, operator: Operator) -> Result<TextTest, Error> {
         match &self.token {
             Token::Regexp {
@@ -251,7 +251,7 @@ impl Parser<'_> {
     }
 }
 
-/// Looks whether fields of that type have this operator.
+/// Checks that fields of this type support the operator.
 fn check(field: Field, operator: Operator, span: Span) -> Result<(), Error> {
     let known: &[Operator] = match field.kind() {
         Kind::Bool => &[Operator::Equal, Operator::Unequal],
@@ -307,7 +307,7 @@ fn described(field: Field) -> String {
     format!("{} is {kind}", field.name())
 }
 
-/// A comparison of the field, to show how it is written.
+/// An example comparison of the field.
 fn example(field: Field) -> String {
     let value = match field.kind() {
         Kind::Number => "> 10",
@@ -319,7 +319,7 @@ fn example(field: Field) -> String {
     format!("{} {value}", field.name())
 }
 
-/// As dumps have it: `STRING` for `string` and `T_STRING`.
+/// The name as in dumps: `STRING` for `string` and `T_STRING`.
 fn type_name(text: &str) -> String {
     let name = text.to_ascii_uppercase();
     match name.strip_prefix("T_") {

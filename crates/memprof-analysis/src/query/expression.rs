@@ -5,7 +5,7 @@ use super::fields::Fields;
 use super::part::Part;
 use super::pattern::Pattern;
 
-/// What is asked of an object.
+/// A condition on an object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expression {
     /// All of these hold; two or more.
@@ -18,19 +18,18 @@ pub enum Expression {
     Comparison(Comparison),
 }
 
-/// A condition on one field. But for [`Condition::Known`] none holds for an object of which the field is not known.
+/// A condition on one field. If an object's field is unknown, only [`Condition::Known`] can hold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     /// The field.
     pub field: Field,
-    /// What is asked of it; fits the field's [`kind`](Field::kind).
+    /// The condition; it fits the field's [`kind`](Field::kind).
     pub condition: Condition,
 }
 
-/// What is asked of the value of a field.
+/// A condition on the value of a field.
 ///
-/// Where there is `wanted`, it is what the test has to say: true for `=`, `~`, `=~`, `in`; false for `!=`, `!~`,
-/// `not in`.
+/// `wanted` is the expected result of the test: true for `=`, `~`, `=~`, `in`; false for `!=`, `!~`, `not in`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Condition {
     /// `is not none` (true), `is none` (false).
@@ -43,23 +42,23 @@ pub enum Condition {
     Numbers {
         /// In ascending order, each once.
         numbers: Vec<u64>,
-        /// As said above.
+        /// The expected result.
         wanted: bool,
     },
     /// `in 3..7`.
     Range {
-        /// The least number.
+        /// The smallest number.
         first: u64,
-        /// The greatest; not less than the first.
+        /// The largest; not less than the first.
         last: u64,
-        /// As said above.
+        /// The expected result.
         wanted: bool,
     },
     /// Comparison with a text.
     Text {
         /// The test.
         test: TextTest,
-        /// As said above.
+        /// The expected result.
         wanted: bool,
     },
 }
@@ -81,7 +80,7 @@ pub enum Order {
     AtLeast,
 }
 
-/// What is asked of a text. The texts of [`Field::Type`] are in upper case, without `T_`.
+/// A test of a text. The texts of [`Field::Type`] are in upper case, without `T_`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TextTest {
     /// `= "text"`: is the same.
@@ -110,7 +109,7 @@ impl Order {
 }
 
 impl TextTest {
-    /// True if it says yes to the text.
+    /// True if the text passes the test.
     pub fn holds(&self, text: &str) -> bool {
         match self {
             TextTest::Equal(other) => text == other,

@@ -1,4 +1,4 @@
-//! What can be asked of an object.
+//! The fields that a query can ask an object for.
 
 use super::nearest::nearest;
 
@@ -30,17 +30,17 @@ impl Kind {
     }
 }
 
-/// One row a field: its name in Rust, its name in queries, type, other names, description.
+/// One row per field: its name in Rust, its name in queries, type, aliases, description.
 macro_rules! fields {
     ($($field:ident $name:literal $kind:ident [$($alias:literal)*] $about:literal;)*) => {
-        /// A fact about an object, by which objects are chosen, sorted or grouped.
+        /// A property of an object, to choose, sort or group objects by.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Field {
             $(#[doc = concat!("`", $name, "`: ", $about)] $field,)*
         }
 
         impl Field {
-            /// All fields, in the order to list them in.
+            /// All fields, in display order.
             pub const ALL: &'static [Field] = &[$(Field::$field),*];
 
             /// Its name in a query.
@@ -65,7 +65,7 @@ macro_rules! fields {
                 }
             }
 
-            /// What it is, on one line.
+            /// Its description, on one line.
             pub fn about(self) -> &'static str {
                 match self {
                     $(Field::$field => $about,)*
@@ -126,12 +126,12 @@ impl Field {
         fields.find(|field| field.names().any(|known| known == name))
     }
 
-    /// The name or alias that `name` may be meant to be.
+    /// The name or alias that `name` is probably a typo of.
     pub fn nearest(name: &str) -> Option<&'static str> {
         nearest(name, Field::ALL.iter().flat_map(|field| field.names()))
     }
 
-    /// The texts that the field can have, if these are few.
+    /// The possible texts of the field, if they are few.
     pub fn values(self) -> Option<&'static [&'static str]> {
         match self {
             Field::Type => Some(TYPES),
@@ -140,13 +140,13 @@ impl Field {
         }
     }
 
-    /// True if its text is a list of names with commas between them. A comparison is about each name by itself.
+    /// True if its text is a comma-separated list of names. Comparisons look at each name separately.
     #[inline]
     pub fn is_list(self) -> bool {
         self == Field::Root
     }
 
-    /// True if its numbers may be written with a unit of bytes.
+    /// True if its numbers may have a unit of bytes.
     pub(super) fn takes_unit(self) -> bool {
         self.kind() == Kind::Size || self == Field::Length
     }

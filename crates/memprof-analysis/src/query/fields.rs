@@ -2,11 +2,11 @@
 
 use super::field::Field;
 
-/// The fields that a query uses: what has to be loaded or computed before it is asked.
+/// The fields that a query uses, which must be loaded or computed before it runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fields(u64);
 
-// A bit for each.
+// One bit per field.
 const _: () = assert!(Field::ALL.len() <= 64);
 
 impl Fields {
@@ -20,7 +20,7 @@ impl Fields {
         self.0 & Fields::bit(field) != 0
     }
 
-    /// True if there is none.
+    /// True if the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }

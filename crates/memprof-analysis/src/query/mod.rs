@@ -1,7 +1,7 @@
 //! The language that chooses objects: `class =~ /Session/ and retained > 1MiB`.
 //!
-//! [`Query::parse`] makes a [`Query`] of a text, or says what is wrong with it and where ([`Error`]). A query is data
-//! ([`Expression`]), and knows no heap: it asks a [`Row`] for [`Field`]s.
+//! [`Query::parse`] parses a text into a [`Query`], or returns an [`Error`] with its position. A query is data
+//! ([`Expression`]), and is independent of heaps: it asks a [`Row`] for [`Field`]s.
 //!
 //! ```
 //! use memprof_analysis::query::{Field, Query, Row};
@@ -59,7 +59,7 @@ pub use prepared::{Locate, Prepared};
 pub use query_error::Error;
 pub use row::Row;
 
-/// What is asked of objects. Its [`Display`](fmt::Display) is a text that parses to the same query.
+/// A condition on objects. Its [`Display`](fmt::Display) is a text that parses to the same query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Query {
     expression: Expression,
@@ -69,7 +69,7 @@ impl Query {
     /// Parses a query.
     ///
     /// # Errors
-    /// What is wrong first, and where.
+    /// The first error in the query, with its position.
     pub fn parse(query: &str) -> Result<Query, Error> {
         let expression = parser::parse(query)?;
         Ok(Query { expression })
@@ -80,23 +80,23 @@ impl Query {
         &self.expression
     }
 
-    /// The fields that it uses; an object is asked for no others.
+    /// The fields that it uses; it asks objects for no others.
     pub fn fields(&self) -> Fields {
         self.expression.fields()
     }
 
-    /// True if the object is what is asked for.
+    /// True if the object matches.
     pub fn matches<R: Row>(&self, row: &R) -> bool {
         self.expression.matches(row)
     }
 
-    /// The same, made ready for many objects.
+    /// The query, prepared for many objects.
     pub fn prepare(&self) -> Prepared<'_> {
         self.prepare_with(&|_| None)
     }
 
-    /// The same for objects that have a place ([`Row::place`]): `locate` says at which places a comparison holds, in
-    /// ascending order, if that is known beforehand. The objects are not asked for it then.
+    /// The same for objects that have a place ([`Row::place`]): `locate` returns the places at which a comparison
+    /// holds, in ascending order, if they are known beforehand. Such a comparison does not ask the objects.
     pub fn prepare_with<'q>(&'q self, locate: Locate<'_, 'q>) -> Prepared<'q> {
         Prepared::new(&self.expression, locate)
     }

@@ -1,8 +1,8 @@
-//! Which word may have been meant.
+//! Suggestions for misspelled words.
 
 use strsim::osa_distance;
 
-/// Longer words are not looked at: none of the known ones is as long.
+/// Longer words are ignored: all known ones are shorter.
 const LONGEST: usize = 32;
 
 /// The known word that differs least from `word`, unless all differ much.

@@ -1,4 +1,4 @@
-//! Numbers, as they are read and written.
+//! Reading and writing numbers.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use super::query_error::{Error, shown};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Number {
     pub value: u64,
-    /// It was written with a unit of bytes.
+    /// Written with a unit of bytes.
     pub unit: bool,
 }
 
@@ -24,10 +24,10 @@ const UNITS: [(&str, u64); 9] = [
     ("TiB", 1 << 40),
 ];
 
-/// Digits of a fraction that count.
+/// Significant digits of a fraction.
 const PRECISION: usize = 18;
 
-/// Reads the number that begins at `at`; and how many bytes it has.
+/// Reads the number that begins at `at`; also returns its length in bytes.
 pub(super) fn read(query: &str, at: usize) -> Result<(Number, usize), Error> {
     let text = &query[at..];
     if text.starts_with("0x") || text.starts_with("0X") {
@@ -88,7 +88,7 @@ fn word(text: &str) -> &str {
     &text[..end.unwrap_or(text.len())]
 }
 
-/// The word that stands for a unit, and how many bytes are before it. After blanks only a known unit is one.
+/// The word after a number that may be a unit, and the number of bytes before it. After blanks only known units count.
 fn unit_after(text: &str) -> Option<(usize, &str)> {
     let adjacent = word(text);
     if !adjacent.is_empty() {
@@ -140,7 +140,7 @@ fn error(message: &str, at: usize, length: usize) -> Error {
     }
 }
 
-/// Writes a size with the largest binary unit that it is a multiple of.
+/// Writes a size in the largest binary unit that divides it.
 pub(super) fn write_size(formatter: &mut fmt::Formatter<'_>, bytes: u64) -> fmt::Result {
     let whole = |unit: &&(&str, u64)| bytes != 0 && bytes % unit.1 == 0;
     match UNITS[5..].iter().rev().find(whole) {

@@ -1,21 +1,21 @@
-//! The grammar. What a comparison may be is in [`condition`](super::condition).
+//! The grammar, except for comparisons: see [`condition`](super::condition).
 
 use super::expression::{Comparison, Expression};
 use super::field::Field;
 use super::query_error::{Error, shown};
 use super::token::{Lexer, Span, Token};
 
-/// Parentheses and negations inside of each other.
+/// Maximum nesting of parentheses and negations.
 const DEEPEST: usize = 100;
 
-/// Regexps of a query; each may take some megabytes.
+/// Maximum number of regexps per query; each may take some megabytes.
 const MOST_REGEXPS: usize = 32;
 
 pub(super) struct Parser<'q> {
     lexer: Lexer<'q>,
-    /// The token that comes next.
+    /// The next token.
     pub token: Token<'q>,
-    /// Where it is.
+    /// Its position.
     pub span: Span,
     depth: usize,
     regexps: usize,
@@ -41,7 +41,7 @@ pub(super) fn parse(query: &str) -> Result<Expression, Error> {
 }
 
 impl<'q> Parser<'q> {
-    /// Steps to the next token, and gives the one that was there.
+    /// Advances to the next token; returns the previous one.
     pub fn advance(&mut self) -> Result<Token<'q>, Error> {
         let (token, span) = self.lexer.next()?;
         self.span = span;

@@ -1,12 +1,12 @@
-//! A text that is looked for in others.
+//! A text to search for in other texts.
 
 use memchr::memmem::Finder;
 
-/// A text that is looked for in many others.
+/// A text to search for in many other texts.
 #[derive(Clone, Debug)]
 pub struct Part {
     text: String,
-    /// It is large, and queries are nested.
+    /// Boxed because it is large, and queries are nested.
     finder: Box<Finder<'static>>,
 }
 
@@ -22,13 +22,13 @@ impl Part {
         self.finder.find(text.as_bytes()).is_some()
     }
 
-    /// True if bytes contain it, as text: where they are no UTF-8 they say U+FFFD, as [`String::from_utf8_lossy`] has it.
+    /// True if bytes contain it, decoded as by [`String::from_utf8_lossy`]: invalid UTF-8 becomes U+FFFD.
     #[inline]
     pub fn is_in_bytes(&self, bytes: &[u8]) -> bool {
         if self.text.contains(char::REPLACEMENT_CHARACTER) {
             return self.is_in(&String::from_utf8_lossy(bytes));
         }
-        // No character begins within another one, so what is found in the bytes is in the text, too.
+        // A character never begins within another one, so a match in the bytes is a match in the text.
         self.finder.find(bytes).is_some()
     }
 }

@@ -2,13 +2,13 @@
 
 use regex::{Regex, RegexBuilder};
 
-/// Bytes that a regexp may have: what is parsed of it takes up to some thousand times as many.
+/// Maximum length of a regexp in bytes: its parsed form takes up to some thousand times as many.
 const LONGEST: usize = 4096;
 
-/// Bytes that a compiled regexp may take; one `\w` takes 30,000.
+/// Maximum size of a compiled regexp in bytes; one `\w` takes 30,000.
 const LARGEST: usize = 2 << 20;
 
-/// A regular expression. `^` and `$` are at the ends of lines, as in Ruby.
+/// A regular expression. `^` and `$` match at line boundaries, as in Ruby.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     source: String,
@@ -20,7 +20,7 @@ impl Pattern {
     /// Compiles a regexp.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// A description of the syntax error.
     pub fn new(source: &str, ignore_case: bool) -> Result<Pattern, String> {
         if source.len() > LONGEST {
             return Err(format!("the regexp has more than {LONGEST} bytes"));
@@ -65,7 +65,7 @@ impl PartialEq for Pattern {
 fn in_words(error: &regex::Error) -> String {
     match error {
         regex::Error::CompiledTooBig(_) => "the regexp is too large when compiled".to_owned(),
-        // The lines before draw the regexp.
+        // The preceding lines draw the regexp.
         error => {
             let text = error.to_string();
             let last = text.rsplit("error: ").next().unwrap_or(&text);

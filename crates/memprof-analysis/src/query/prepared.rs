@@ -1,4 +1,4 @@
-//! A query, made ready for many objects.
+//! A query, prepared for many objects.
 
 use std::ops::Range;
 
@@ -7,10 +7,10 @@ use super::field::Field;
 use super::row::Row;
 use crate::order;
 
-/// A query that remembers what it found out of texts, and asks first what is cheap to answer.
+/// A query that caches its results for texts and evaluates cheap conditions first.
 ///
-/// The keys of texts ([`Row::text_key`]) have to mean the same for all objects that it sees, so there is one for each
-/// heap; and one for each thread.
+/// The keys of texts ([`Row::text_key`]) must mean the same for all objects that it sees, so each heap and each thread
+/// needs its own.
 #[derive(Clone, Debug)]
 pub struct Prepared<'q> {
     node: Node<'q>,
@@ -25,7 +25,7 @@ enum Node<'q> {
     Or(Vec<Node<'q>>),
     Not(Box<Node<'q>>),
     Plain(&'q Comparison),
-    /// Holds at these places, which are in ascending order.
+    /// Holds at these places, in ascending order.
     Places(Vec<Range<u32>>),
     Text(&'q Comparison, Memo),
 }
@@ -36,7 +36,7 @@ impl<'q> Prepared<'q> {
         Prepared { node }
     }
 
-    /// True if the object is what the query asks for.
+    /// True if the object matches.
     #[inline]
     pub fn matches<R: Row>(&mut self, row: &R) -> bool {
         self.node.matches(row)
@@ -44,7 +44,7 @@ impl<'q> Prepared<'q> {
 }
 
 impl<'q> Node<'q> {
-    /// The node for an expression, and what it costs to answer.
+    /// The node for an expression, and the cost of its evaluation.
     fn new(expression: &'q Expression, locate: Locate<'_, 'q>) -> (Node<'q>, u32) {
         match expression {
             Expression::And(parts) => {
@@ -87,7 +87,7 @@ impl<'q> Node<'q> {
     }
 }
 
-/// The order of what is joined by one word changes no answer, as to ask an object changes nothing.
+/// Reordering operands does not change the result, as evaluation has no side effects.
 fn cheapest_first<'q>(parts: &'q [Expression], locate: Locate<'_, 'q>) -> (Vec<Node<'q>>, u32) {
     let mut nodes: Vec<_> = parts.iter().map(|part| Node::new(part, locate)).collect();
     order::sort_by_key(&mut nodes, |(_, cost)| *cost);
@@ -106,7 +106,7 @@ fn is_in(places: &[Range<u32>], place: u32) -> bool {
     places.iter().any(|range| range.contains(&place))
 }
 
-/// What a comparison costs, where one of numbers is 1. Few texts are interned of values and sites.
+/// The cost of a comparison; that of numbers is 1. Few texts of values and sites are interned.
 fn cost(comparison: &Comparison) -> u32 {
     let Condition::Text { test, .. } = &comparison.condition else {
         return 1;
@@ -123,7 +123,7 @@ fn cost(comparison: &Comparison) -> u32 {
     }
 }
 
-/// Answers, by the key of the text. The table is as long as the greatest key, in bytes.
+/// Cached results, by the key of the text. The table has as many bytes as the largest key.
 #[derive(Clone, Debug, Default)]
 struct Memo {
     answers: Vec<Answer>,
@@ -136,7 +136,7 @@ enum Answer {
     Yes,
 }
 
-/// Keys from this one on are not remembered.
+/// Results for keys from this one on are not cached.
 const MOST_KEYS: usize = 1 << 24;
 
 impl Memo {

@@ -1,26 +1,26 @@
-//! What is wrong with a query, and where.
+//! Errors in a query, with their position.
 
 use std::fmt;
 
-/// Why a text is no query.
+/// A syntax error in a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// What is wrong.
+    /// The message.
     pub message: String,
-    /// The byte of the query where it begins.
+    /// The position in the query, in bytes.
     pub at: usize,
-    /// How many bytes it is about; 0 if something is missing there.
+    /// The length of the faulty part in bytes; 0 if something is missing there.
     pub length: usize,
 }
 
-/// Characters of a long query that are shown before the spot, and from it on.
+/// Characters of a long query that are shown on each side of the spot.
 const SHOWN: usize = 60;
 
 impl Error {
-    /// The line of the query that has the spot, and below it a line with carets under the spot.
+    /// The line of the query with the spot, and a line with carets under the spot.
     ///
-    /// What a terminal would not show as a character of its own becomes a replacement character, and of a long line
-    /// only what is around the spot is shown.
+    /// Characters that a terminal does not display as one character become replacement characters. Long lines are cut
+    /// around the spot.
     pub fn pointing(&self, query: &str) -> String {
         let at = self.at.min(query.len());
         let bytes = query.as_bytes();
@@ -28,7 +28,7 @@ impl Error {
         let begin = bytes[..at].iter().rposition(newline).map_or(0, |at| at + 1);
         let end = bytes[at..].iter().position(newline);
         let end = end.map_or(query.len(), |length| at + length);
-        // Both are beside a newline or an end of the query, so these are whole characters.
+        // Both are next to a newline or an end of the query, so these are whole characters.
         let line = query.get(begin..end).unwrap_or_default();
 
         let chars: Vec<(usize, char)> = line
@@ -64,7 +64,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// A word of the query in quotes, for a message: of a long one only the beginning.
+/// A word of the query in quotes, for a message; long ones are cut.
 pub(super) fn shown(word: &str) -> String {
     match word.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{:?}...", &word[..end]),
@@ -72,7 +72,7 @@ pub(super) fn shown(word: &str) -> String {
     }
 }
 
-/// The character; a space for a tab, and U+FFFD for what moves the cursor or turns the direction of the text.
+/// The character; a space for a tab, and U+FFFD for control and bidirectional characters.
 fn printable(char: char) -> char {
     match char {
         '\t' => ' ',
@@ -82,7 +82,7 @@ fn printable(char: char) -> char {
     }
 }
 
-/// Columns that a terminal gives to the character. The ranges are those of UAX #11, without their gaps.
+/// Width of the character in terminal columns. The ranges are those of UAX #11, without their gaps.
 fn columns(char: char) -> usize {
     match u32::from(char) {
         0x300..=0x36f | 0x20d0..=0x20ff | 0x200b..=0x200d | 0xfe00..=0xfe0f => 0,

@@ -1,11 +1,12 @@
-//! Texts in quotes and regexps in slashes, as they are read and written.
+//! Reading and writing quoted texts and regexps.
 
 use std::fmt::{self, Write};
 
 use super::query_error::Error;
 use super::token::Span;
 
-/// Reads the text whose quote `rest` begins with; and how many bytes it has with its quotes. `at` is where `rest` is.
+/// Reads the quoted text at the start of `rest`; also returns its length in bytes with quotes. `at` is the position of
+/// `rest`.
 pub(super) fn read_text(rest: &str, at: usize) -> Result<(String, usize), Error> {
     let mut chars = rest.char_indices();
     let quote = chars.next().map(|(_, quote)| quote);
@@ -36,7 +37,7 @@ pub(super) fn read_text(rest: &str, at: usize) -> Result<(String, usize), Error>
             return Err(span.error(format!("unknown escape; {known}")));
         };
         text.push(char);
-        // What is skipped is ASCII.
+        // The skipped characters are ASCII.
         for _ in 0..length {
             chars.next();
         }
@@ -57,7 +58,7 @@ fn simple(escaped: char) -> Option<char> {
     }
 }
 
-/// The character that `{1f600}` stands for, and the length of that.
+/// The character for `{1f600}`, and the length of that.
 fn unicode(code: &str) -> (Option<char>, usize) {
     let Some(digits) = code.strip_prefix('{') else {
         return (None, 0);
@@ -74,7 +75,7 @@ fn unicode(code: &str) -> (Option<char>, usize) {
     (char.ok().and_then(char::from_u32), length + 2)
 }
 
-/// Reads the regexp whose slash `rest` begins with: its source, whether it ignores case, and how many bytes it has.
+/// Reads the regexp at the start of `rest`: its source, whether it ignores case, and its length in bytes.
 pub(super) fn read_regexp(rest: &str, at: usize) -> Result<(String, bool, usize), Error> {
     let mut source = String::new();
     let mut chars = rest.char_indices().skip(1);
@@ -85,7 +86,7 @@ pub(super) fn read_regexp(rest: &str, at: usize) -> Result<(String, bool, usize)
                 let (ignore_case, flags) = read_flags(&rest[end..], at + end)?;
                 return Ok((source, ignore_case, end + flags));
             }
-            // A slash needs no backslash for the regexp itself.
+            // The regexp itself needs no backslash before a slash.
             '\\' => match chars.next() {
                 Some((_, '/')) => source.push('/'),
                 Some((_, char)) => source.extend(['\\', char]),
@@ -98,7 +99,7 @@ pub(super) fn read_regexp(rest: &str, at: usize) -> Result<(String, bool, usize)
     Err(Span { at, length }.error("the regexp has no end: its second / is missing"))
 }
 
-/// Reads what follows the second slash: whether case is ignored, and how many bytes these are.
+/// Reads the flags after the second slash: whether to ignore case, and the flags' length in bytes.
 fn read_flags(rest: &str, at: usize) -> Result<(bool, usize), Error> {
     let end = rest.find(|char: char| !char.is_alphanumeric() && char != '_');
     let length = end.unwrap_or(rest.len());

@@ -8,21 +8,21 @@ use super::part::Part;
 
 /// One object.
 ///
-/// Each method is asked only for fields of its [`Kind`], and answers `None` if the field is not known of the object, or
-/// objects of that type do not have it.
+/// Each method is called only for fields of its [`Kind`], and returns `None` if the object's value is unknown, or
+/// objects of that type do not have the field.
 pub trait Row {
     /// A number, size or address.
     fn number(&self, field: Field) -> Option<u64>;
 
-    /// A text. [`Field::Type`] is in upper case, without `T_`; names in [`Field::Root`] have commas between them.
+    /// A text. [`Field::Type`] is in upper case, without `T_`; names in [`Field::Root`] are separated by commas.
     fn text(&self, field: Field) -> Option<Cow<'_, str>>;
 
-    /// What a test says of a text ([`Row::text`]), which need not be copied for that.
+    /// The result of a test of a text ([`Row::text`]), which avoids copying the text.
     fn says(&self, field: Field, test: impl FnOnce(&str) -> bool) -> Option<bool> {
         self.text(field).map(|text| test(&text))
     }
 
-    /// Whether a text contains another one. Who has bytes need not make a text of them.
+    /// Whether a text contains another one. Rows that have bytes can override it to avoid creating a text.
     fn contains(&self, field: Field, part: &Part) -> Option<bool> {
         self.says(field, |text| part.is_in(text))
     }
@@ -30,15 +30,15 @@ pub trait Row {
     /// True or false.
     fn truth(&self, field: Field) -> Option<bool>;
 
-    /// The object's place among all, where queries are prepared with places
+    /// The object's position among all, for queries that are prepared with places
     /// ([`Query::prepare_with`](super::Query::prepare_with)).
     #[inline]
     fn place(&self) -> u32 {
         0
     }
 
-    /// A number that stands for the text, if it is interned: in one field, texts with the same number are the same.
-    /// Small numbers are best, as there will be a table of them.
+    /// A number that identifies the text, if it is interned: within a field, equal numbers mean equal texts. It should
+    /// be small, as it is an index into a table.
     #[inline]
     fn text_key(&self, field: Field) -> Option<u32> {
         let _ = field;
@@ -47,7 +47,7 @@ pub trait Row {
 }
 
 impl Expression {
-    /// True if the object is what is asked for.
+    /// True if the object matches.
     pub fn matches<R: Row>(&self, row: &R) -> bool {
         match self {
             Expression::And(parts) => parts.iter().all(|part| part.matches(row)),
@@ -59,7 +59,7 @@ impl Expression {
 }
 
 impl Comparison {
-    /// True if the object is what is asked for.
+    /// True if the object matches.
     #[inline]
     pub fn matches<R: Row>(&self, row: &R) -> bool {
         let field = self.field;
@@ -90,7 +90,7 @@ impl Comparison {
     }
 }
 
-/// What the test says of the field's text.
+/// The result of the test for the field's text.
 fn says(test: &TextTest, field: Field, text: &str) -> bool {
     if field.is_list() {
         text.split(',').any(|name| test.holds(name.trim()))

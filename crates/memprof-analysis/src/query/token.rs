@@ -1,13 +1,13 @@
-//! The words of a query.
+//! The tokens of a query.
 
 use super::number::{self, Number};
 use super::query_error::Error;
 use super::quoted;
 
-/// A piece of a query.
+/// A token of a query.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token<'q> {
-    /// A field, or a text without quotes, as `Shop::Order`.
+    /// A field or an unquoted text, such as `Shop::Order`.
     Word(&'q str),
     Number(Number),
     Text(String),
@@ -28,7 +28,7 @@ pub(super) enum Token<'q> {
     End,
 }
 
-/// What stands between a field and a value.
+/// The operator between a field and a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operator {
     Equal,
@@ -42,7 +42,7 @@ pub(super) enum Operator {
     Contains,
 }
 
-/// Where a token is: its first byte, its length.
+/// Position of a token: its first byte and its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub at: usize,
@@ -59,7 +59,7 @@ impl Span {
     }
 }
 
-/// Longer ones before those that they begin with.
+/// Longer symbols before their prefixes.
 const SYMBOLS: [(&str, Token<'static>); 17] = [
     ("&&", Token::And),
     ("||", Token::Or),
@@ -80,7 +80,7 @@ const SYMBOLS: [(&str, Token<'static>); 17] = [
     (",", Token::Comma),
 ];
 
-/// Cuts a query into tokens.
+/// Splits a query into tokens.
 pub(super) struct Lexer<'q> {
     query: &'q str,
     at: usize,
@@ -91,7 +91,7 @@ impl<'q> Lexer<'q> {
         Lexer { query, at: 0 }
     }
 
-    /// The next token and where it is; [`Token::End`] when all are read.
+    /// The next token and its position; [`Token::End`] at the end.
     pub fn next(&mut self) -> Result<(Token<'q>, Span), Error> {
         let rest = self.query[self.at..].trim_start();
         let at = self.query.len() - rest.len();
@@ -148,7 +148,7 @@ fn symbol(rest: &str, char: char, at: usize) -> Result<(Token<'static>, usize), 
     }
 }
 
-/// In lower or upper case. In between it may be the name of a class.
+/// A keyword in lower or upper case. In mixed case it may be the name of a class.
 fn keyword(word: &str) -> Option<Token<'static>> {
     match word {
         "and" | "AND" => Some(Token::And),
@@ -164,7 +164,7 @@ fn is_word(char: char) -> bool {
     char.is_alphanumeric() || char == '_'
 }
 
-/// The word at the beginning of the text, as `retained` or `Shop::Order`.
+/// The word at the beginning of the text, such as `retained` or `Shop::Order`.
 fn word(text: &str) -> &str {
     let mut end = 0;
     loop {

@@ -1,4 +1,4 @@
-//! `class`: a class or module: where it stands, what is in it, its instances.
+//! `class`: a class or module: its ancestors, its contents, its instances.
 
 #[cfg(test)]
 mod tests;
@@ -21,9 +21,9 @@ use memprof_heap::{ClassObject, Heap, Label, NONE, Packed};
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Question {
-    /// By name, as `Shop::Order`, or by address, as `0x7f12a0`.
+    /// Name, such as `Shop::Order`, or address, such as `0x7f12a0`.
     pub of: String,
-    /// Subclasses, constants, methods, variables that are shown, of each.
+    /// Maximum number of subclasses, constants, methods and variables, of each.
     #[serde(default)]
     pub limit: Limit<50>,
 }
@@ -34,7 +34,7 @@ pub struct Subclass {
     /// The class.
     #[serde(flatten)]
     pub object: Described,
-    /// Instances, not those of its own subclasses.
+    /// Instances, without those of its own subclasses.
     pub instances: u64,
     /// Sum of their memsizes.
     pub instances_size: u64,
@@ -47,18 +47,18 @@ pub struct Instances {
     pub count: u64,
     /// Sum of their memsizes.
     pub size: u64,
-    /// Bytes that they retain; null if the dump has no roots.
+    /// Retained size; null if the dump has no roots.
     pub retained: Option<u64>,
 }
 
 /// Some of a class's references.
 #[derive(Clone, Debug, Serialize)]
 pub struct Part {
-    /// First of all those that retain most.
+    /// The first rows, those that retain most.
     pub rows: Vec<Reference>,
-    /// How many there are.
+    /// Total number.
     pub count: usize,
-    /// Bytes that each of them retains, in sum.
+    /// Sum of their retained sizes.
     pub retained: u64,
 }
 
@@ -70,39 +70,39 @@ pub struct Answer {
     pub object: Described,
     /// Its name; null if it has none.
     pub name: Option<String>,
-    /// Others of this name: old ones remain when code is reloaded and something references them.
+    /// Others with this name: old versions remain when code is reloaded and something references them.
     pub versions: Vec<Described>,
     /// Its superclass.
     pub superclass: Option<Described>,
-    /// Prepended modules, superclasses and included modules in the order in which methods are looked for. The class itself
-    /// is among them only behind what is prepended to it.
+    /// Prepended modules, superclasses and included modules in method lookup order. The class itself is included only
+    /// after its prepended modules.
     pub ancestors: Vec<Described>,
-    /// Objects whose class it is, not those of subclasses.
+    /// Direct instances, without those of subclasses.
     pub instances: Instances,
-    /// The filter that chooses them; null if it has none.
+    /// The filter that chooses them; null if there is none.
     pub r#where: Option<String>,
-    /// Classes whose superclass it is, those with most instances first.
+    /// Classes whose superclass it is, the ones with most instances first.
     pub subclasses: Vec<Subclass>,
-    /// How many there are.
+    /// Total number.
     pub subclasses_count: usize,
     /// Constants in it.
     pub constants: Part,
     /// Methods of its instances.
     pub methods: Part,
-    /// Methods of itself.
+    /// Its singleton methods.
     pub singleton_methods: Part,
     /// Its class variables, and instance variables.
     pub variables: Part,
 }
 
-/// Steps up a chain of superclasses: a broken dump may go in circles.
+/// Maximum length of a superclass chain: a broken dump may contain cycles.
 const STEPS: usize = 1000;
 
 impl Question {
     /// The answer.
     ///
     /// # Errors
-    /// If there is no such class, or the index cannot be read.
+    /// If the class does not exist, or the index cannot be read.
     pub fn answer(&self, heap: &Heap) -> Result<Answer, Error> {
         let (node, versions) = self.find(heap)?;
         let describer = Describer::new(heap)?;
@@ -156,7 +156,7 @@ impl Question {
         })
     }
 
-    /// The class, and others of its name.
+    /// The class, and others with its name.
     fn find(&self, heap: &Heap) -> Result<(u32, Vec<u32>), Error> {
         let missing = || Error::Question(format!("no class or module is called {:?}", self.of));
         let real = || {
@@ -203,7 +203,7 @@ impl Asked<'_, '_> {
         flags.is_some_and(|flags| flags & Flags::SINGLETON.0 != 0)
     }
 
-    /// The class, and what stands above it in the dump.
+    /// The class and everything above it in the dump.
     fn chain(&self, node: u32) -> impl Iterator<Item = u32> {
         let above = |node: &u32| {
             let facts = self.heap.class_object(*node)?;
@@ -212,7 +212,7 @@ impl Asked<'_, '_> {
         std::iter::successors(Some(node), above).take(STEPS)
     }
 
-    /// The class or module that something in a chain stands for: for an included class, what is included.
+    /// The class or module that a link of a chain represents: for an iclass, the included module.
     fn stands_for(&self, node: u32) -> u32 {
         match self.kind(node) {
             Some(Kind::ICLASS) => self.describer.words.class_of(node).unwrap_or(node),
@@ -220,8 +220,8 @@ impl Asked<'_, '_> {
         }
     }
 
-    /// What has the methods of a class or module to which others are prepended: the included class behind these that
-    /// stands for it. `None` if there are no such modules.
+    /// The origin with the methods of a class or module that has prepended modules: the iclass after these that
+    /// represents it. `None` if it has no prepended modules.
     fn origin(&self, node: u32) -> Option<u32> {
         let mut chain = self.chain(node).skip(1);
         let included = |&node: &u32| self.kind(node) == Some(Kind::ICLASS);
@@ -231,10 +231,10 @@ impl Asked<'_, '_> {
             .find(|&above| self.stands_for(above) == node)
     }
 
-    /// What methods are looked for in, as Ruby's `ancestors` answers it, without the class itself if that comes first.
+    /// The method lookup order, as Ruby's `ancestors` returns it, without the class itself if that comes first.
     fn ancestors(&self, node: u32) -> Vec<u32> {
         let mut found = Vec::new();
-        // By module with prepended ones: it is there twice each time, and counts where its methods are.
+        // Modules with prepended ones appear twice each time, and count where their methods are.
         let mut begun: FxHashMap<u32, bool> = FxHashMap::default();
         for place in self.chain(node) {
             let shown = self.stands_for(place);
@@ -305,7 +305,7 @@ impl Asked<'_, '_> {
         Ok((rows.collect(), count))
     }
 
-    /// The superclass, as Ruby's `superclass` answers it.
+    /// The superclass, as Ruby's `superclass` returns it.
     fn above(&self, class: u32) -> u32 {
         let mut node = class;
         for _ in 0..STEPS {
@@ -320,7 +320,7 @@ impl Asked<'_, '_> {
         node
     }
 
-    /// The filter that chooses the instances: names of classes are what filters know.
+    /// The filter that chooses the instances: filters know classes by name.
     fn filter(&self, node: u32) -> Option<String> {
         let mut classes = self.heap.classes().iter();
         let class = classes.find(|class| class.object == node)?;
@@ -337,8 +337,8 @@ impl Asked<'_, '_> {
         self.part(&nodes, |label| matches!(label, Label::Method(_)))
     }
 
-    /// The references of these that have such a label. Of one label that is the first: dumps of earlier versions have
-    /// entries of the caches of a class behind its methods.
+    /// The references of these nodes with such a label, the first one of each label: in dumps of earlier versions,
+    /// entries of a class's caches follow its methods.
     fn part(&self, nodes: &[u32], wanted: impl Fn(Label) -> bool) -> Part {
         let words = &self.describer.words;
         let edges = nodes.iter().filter_map(|&node| words.row(node)).flatten();

@@ -1,5 +1,5 @@
-//! `collections`: arrays, hashes, structs and sets: the largest, those that are empty, and room that is not used. Those that
-//! are garbage waste nothing.
+//! `collections`: arrays, hashes, structs and sets: the largest ones, the empty ones, and their unused capacity. Garbage
+//! collections do not count as waste.
 
 mod room;
 #[cfg(test)]
@@ -18,18 +18,18 @@ use memprof_heap::graph::{BitSet, Graph, PART, in_parts};
 use memprof_heap::{Group, Heap, NONE, Sizes};
 use room::Room;
 
-/// What collections are sorted by.
+/// Sort order of the collections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sort {
     /// Elements.
     #[default]
     Length,
-    /// What they retain.
+    /// Retained size.
     Retained,
     /// Memsize.
     Size,
-    /// Bytes that have no element.
+    /// Unused bytes.
     Unused,
 }
 
@@ -37,11 +37,11 @@ pub enum Sort {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Question {
-    /// What the largest are sorted by; length.
+    /// Sort order of the collections (default: length).
     pub sort: Sort,
-    /// Which objects; all.
+    /// Filter for the objects (default: all).
     pub r#where: Option<String>,
-    /// Collections.
+    /// Maximum number of collections.
     pub limit: Limit<20>,
 }
 
@@ -53,9 +53,9 @@ pub struct Row {
     pub object: Described,
     /// Elements.
     pub length: Option<u64>,
-    /// Elements that it has room for; null if unknown.
+    /// Capacity in elements; null if unknown.
     pub capacity: Option<u64>,
-    /// Bytes of the room without elements.
+    /// Bytes of unused capacity.
     pub unused: u64,
 }
 
@@ -68,30 +68,30 @@ pub struct OfKind {
     pub count: u64,
     /// Sum of their memsizes.
     pub size: u64,
-    /// Of the memsize of the whole heap.
+    /// Percentage of the whole heap's memsize.
     pub percent: f64,
     /// Sum of their elements.
     pub elements: u64,
-    /// Those without elements.
+    /// Collections without elements.
     pub empty_count: u64,
     /// Sum of their memsizes.
     pub empty_size: u64,
-    /// Those with one element.
+    /// Collections with one element.
     pub single_count: u64,
     /// Sum of their memsizes.
     pub single_size: u64,
-    /// Elements in percent of the room, of those whose room is known; null if there are none.
+    /// Elements as a percentage of the capacity, where it is known; null if it is known of none.
     pub fill: Option<f64>,
-    /// Bytes of room without elements.
+    /// Bytes of unused capacity.
     pub unused: u64,
-    /// Who refers to those without elements.
+    /// Referrers of the empty ones.
     pub empty_holders: Vec<Holder>,
 }
 
 /// The answer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Answer {
-    /// What the largest are sorted by.
+    /// Sort order of the collections.
     pub sort: Sort,
     /// The largest.
     pub rows: Vec<Row>,
@@ -99,9 +99,9 @@ pub struct Answer {
     pub more: usize,
     /// Sums by kind.
     pub types: Vec<OfKind>,
-    /// Whether garbage was left out: not if the dump has no roots.
+    /// Whether garbage is excluded: not if the dump has no roots.
     pub without_garbage: bool,
-    /// What is not known, and why.
+    /// Missing information, with the reason.
     pub warnings: Vec<String>,
 }
 
@@ -110,10 +110,10 @@ const KINDS: [&str; 4] = ["array", "hash", "struct", "set"];
 
 const SET: usize = 3;
 
-/// Holders of empty collections in the answer.
+/// Maximum number of referrers of empty collections in the answer.
 const HOLDERS: usize = 3;
 
-/// What a collection has, and has room for.
+/// Length and capacity of a collection.
 pub(super) struct Measure {
     /// Position in [`KINDS`].
     kind: usize,
@@ -150,7 +150,7 @@ impl<'h> Collections<'h> {
             Kind::ARRAY => Some(0),
             Kind::HASH => Some(1),
             Kind::STRUCT => Some(2),
-            // Sets are the VM's own since Ruby 4.0. Before, they are objects with a hash, which counts as such, too.
+            // Sets are VM objects since Ruby 4.0. Before, they are objects with a hash, which also counts as such.
             Kind::DATA if group.name.is_some_and(|name| heap.name(name) == "set") => Some(SET),
             Kind::OBJECT if class(group) == "Set" => Some(SET),
             _ => None,
@@ -179,7 +179,7 @@ impl<'h> Collections<'h> {
             .map(u64::from)
     }
 
-    /// The hash that a set is made of.
+    /// The hash inside a set.
     fn hash_of(&self, id: u32) -> Option<u32> {
         let group = |id: u32| self.groups.get(id as usize).map_or(NONE, |&group| group) as usize;
         let mut targets = self.graph.row(id).iter().copied();
@@ -190,7 +190,7 @@ impl<'h> Collections<'h> {
         let index = id as usize;
         let kind = (*self.kinds.get(*self.groups.get(index)? as usize)?)?;
         let length = match kind {
-            // Its length in the dump is the number of its instance variables.
+            // Its length in the dump is its number of instance variables.
             SET => self.hash_of(id).and_then(|hash| self.length(hash)),
             _ => self.length(id),
         };
@@ -201,7 +201,7 @@ impl<'h> Collections<'h> {
             .get(index)
             .is_some_and(|flags| flags & Flags::SHARED.0 != 0);
         let room = match (length, KINDS[kind]) {
-            // Contents of a shared array are another's.
+            // The contents of a shared array belong to another one.
             _ if shared || slot == 0 => None,
             (Some(length), "array" | "struct") => Room::of_array(length, outside),
             (Some(length), "hash") => Room::of_hash(length, outside),
@@ -212,7 +212,7 @@ impl<'h> Collections<'h> {
 }
 
 impl Collections<'_> {
-    /// A look at all collections that are chosen: sums of them, and those with the largest values.
+    /// Scans all chosen collections: their sums, and those with the largest values.
     fn look(
         &self,
         selection: &Selection<'_>,
@@ -243,7 +243,7 @@ impl Question {
     /// The answer.
     ///
     /// # Errors
-    /// If the filter is not right, or the index cannot be read.
+    /// If the filter is invalid, or the index cannot be read.
     pub fn answer(&self, heap: &Heap) -> Result<Answer, Error> {
         let selection = Selection::live(heap, self.r#where.as_deref())?;
         let all = Collections::new(heap)?;
@@ -267,7 +267,7 @@ impl Question {
             })
         };
         let rows: Vec<Row> = first.iter().filter_map(row).collect();
-        // The set is small enough to stay near the processor.
+        // The set is small enough for the CPU cache.
         let empties = BitSet::of(heap.len() as usize, sums.empties.iter().copied());
         let empty = |id: u32| match empties.contains(id) {
             true => measured(id).map_or(NONE, |measure| measure.kind as u32),
@@ -295,7 +295,7 @@ impl Question {
 #[derive(Default)]
 struct Sums {
     kinds: [OfKind; KINDS.len()],
-    /// Elements and room of those whose room is known.
+    /// Elements and capacity of those whose capacity is known.
     rooms: [(u64, u64); KINDS.len()],
     /// Collections without elements.
     empties: Vec<u32>,

@@ -5,7 +5,7 @@ use std::io;
 use memprof_dump::record::NoteKind;
 use memprof_heap::{Heap, NONE};
 
-/// How many references objects have to each object, without those to classes.
+/// Number of referrers of each object, without references to classes.
 pub(super) fn referrers(heap: &Heap) -> io::Result<Vec<u32>> {
     let graph = heap.graph(&[])?;
     let end = graph
@@ -21,7 +21,7 @@ pub(super) fn referrers(heap: &Heap) -> io::Result<Vec<u32>> {
     Ok(counts)
 }
 
-/// References on the shortest way from the roots, which are at 0; [`NONE`] for what they do not reach.
+/// Length of the shortest path from the roots, which are at 0; [`NONE`] for unreachable objects.
 pub(super) fn depths(heap: &Heap, steps: &[u32]) -> Vec<u32> {
     let mut depths = vec![NONE; steps.len()];
     for node in heap.len()..heap.root().min(steps.len() as u32) {
@@ -30,7 +30,7 @@ pub(super) fn depths(heap: &Heap, steps: &[u32]) -> Vec<u32> {
     let mut way = Vec::new();
     for start in 0..heap.len().min(steps.len() as u32) {
         let mut at = start;
-        // What is on the way is marked, so that a broken index cannot lead in circles.
+        // Nodes on the path are marked, so that a broken index cannot cause an endless loop.
         while let Some(&next) = steps.get(at as usize) {
             if depths[at as usize] != NONE || next == NONE {
                 break;
@@ -48,7 +48,7 @@ pub(super) fn depths(heap: &Heap, steps: &[u32]) -> Vec<u32> {
     depths
 }
 
-/// The generation that the dump was made in, or the last that an object is of.
+/// The generation in which the dump was written, or else the last generation of an object.
 pub(super) fn last_generation(heap: &Heap) -> io::Result<u32> {
     let header = heap
         .notes()
@@ -68,7 +68,7 @@ pub(super) fn last_generation(heap: &Heap) -> io::Result<u32> {
         .unwrap_or(0))
 }
 
-/// The root category that the shortest path to each object begins at.
+/// The root category in which the shortest path to each object begins.
 pub(super) fn categories(heap: &Heap, steps: &[u32]) -> Vec<u32> {
     const SEEN: u32 = NONE - 1;
     let mut categories = vec![NONE; steps.len()];
@@ -83,7 +83,7 @@ pub(super) fn categories(heap: &Heap, steps: &[u32]) -> Vec<u32> {
             if categories[at as usize] != NONE || next == NONE {
                 break;
             }
-            // So a broken index cannot lead in circles.
+            // The mark prevents an endless loop in a broken index.
             categories[at as usize] = SEEN;
             way.push(at);
             at = next;

@@ -1,4 +1,4 @@
-//! An object as answers have it.
+//! An object, as answers describe it.
 
 use std::io;
 
@@ -13,11 +13,11 @@ use memprof_heap::{Heap, NONE, Sizes};
 pub struct Site {
     /// Path.
     pub file: String,
-    /// Line; 0 if not known.
+    /// Line; 0 if unknown.
     pub line: u32,
     /// Method.
     pub method: Option<String>,
-    /// The innermost line of the application on that stack, if this one is in a library and that is known.
+    /// The innermost application line on the stack, if the site is in a library and the line is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caller: Option<Box<Site>>,
 }
@@ -39,11 +39,11 @@ impl Site {
 pub struct Described {
     /// Number.
     pub id: u32,
-    /// Address, as `0x7f12a0`; `None` for a root.
+    /// Address, such as `0x7f12a0`; `None` for a root.
     pub address: Option<String>,
-    /// Type, as `string`; `root`.
+    /// Type, such as `string`; `root`.
     pub r#type: &'static str,
-    /// Class, or what stands for it.
+    /// Class or a substitute.
     pub class: String,
     /// In words.
     pub text: String,
@@ -51,18 +51,18 @@ pub struct Described {
     pub size: u64,
     /// Retained size in bytes.
     pub retained: u64,
-    /// Retained size in percent of the memsize of the whole heap, garbage included, as in all answers.
+    /// Retained size as a percentage of the whole heap's memsize, including garbage, as in all answers.
     pub percent: f64,
     /// Where it was allocated.
     pub site: Option<Site>,
-    /// GC runs before it was allocated.
+    /// Number of GC runs before it was allocated.
     pub generation: Option<u32>,
 }
 
 /// Describes objects.
 pub struct Describer<'h> {
     heap: &'h Heap,
-    /// Words of the same heap.
+    /// Words for the same heap.
     pub words: Words<'h>,
     memsizes: &'h Sizes,
     retained: &'h Sizes,
@@ -72,7 +72,7 @@ pub struct Describer<'h> {
 }
 
 impl<'h> Describer<'h> {
-    /// Loads what it takes.
+    /// Loads the required columns.
     ///
     /// # Errors
     /// If the index cannot be read.
@@ -94,7 +94,7 @@ impl<'h> Describer<'h> {
         self.site_of(*self.sites.get(node as usize)?)
     }
 
-    /// The site of a number.
+    /// The site with a number.
     pub fn site_of(&self, number: u32) -> Option<Site> {
         let site = self.heap.sites().get(number as usize)?;
         let caller = self.heap.caller(site);
@@ -104,17 +104,17 @@ impl<'h> Describer<'h> {
         })
     }
 
-    /// Bytes of an object itself.
+    /// Shallow size of an object.
     pub fn size(&self, node: u32) -> u64 {
         self.memsizes.get(node)
     }
 
-    /// In percent of the memsize of the whole heap.
+    /// The percentage of the whole heap's memsize.
     pub fn percent(&self, size: u64) -> f64 {
         percent(size, self.whole)
     }
 
-    /// GC runs before an object was allocated.
+    /// Number of GC runs before an object was allocated.
     pub fn generation(&self, node: u32) -> Option<u32> {
         self.generations
             .get(node as usize)
@@ -141,7 +141,7 @@ impl<'h> Describer<'h> {
     }
 }
 
-/// An object that a question names: by number, or by address as `"0x7f12a0"`.
+/// An object in a question, by number or by address, as `"0x7f12a0"`.
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(untagged)]
 pub enum Named {

@@ -1,8 +1,7 @@
-//! `duplicates`: strings that are equal. Garbage wastes nothing: the next GC frees it.
+//! `duplicates`: equal strings. Garbage does not count as waste: the next GC frees it.
 //!
-//! Texts are compared by their hash and length, read in the order in which they are stored. A bit table says which hashes
-//! may be there more than once; only these are counted. Nothing is sorted but the texts that are shown. So it takes 20
-//! bytes for each string.
+//! Texts are compared by hash and length, read in storage order. A bit table finds hashes that may occur more than once;
+//! only these are counted. Only the texts that are shown are sorted. This takes 20 bytes per string.
 
 mod found;
 #[cfg(test)]
@@ -26,13 +25,13 @@ use memprof_heap::{Heap, NONE};
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Question {
-    /// Which strings; all.
+    /// Filter for the strings (default: all).
     pub r#where: Option<String>,
-    /// Texts.
+    /// Maximum number of texts.
     pub limit: Limit<20>,
-    /// Texts to skip; none.
+    /// Texts to skip (default: none).
     pub offset: usize,
-    /// Equal strings that a text must have; 2.
+    /// Minimum number of equal strings (default: 2).
     pub min: Option<u64>,
 }
 
@@ -45,7 +44,7 @@ pub struct OfClass {
     pub count: u64,
 }
 
-/// Strings that one line made.
+/// Strings allocated at one line.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AtSite {
     /// The line.
@@ -55,10 +54,10 @@ pub struct AtSite {
     pub count: u64,
 }
 
-/// A text that several strings have.
+/// A text of several strings.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// Its beginning; null if the dump has marks in place of texts.
+    /// Its beginning; null if the dump has marks instead of texts.
     pub text: Option<String>,
     /// Bytes.
     pub length: u64,
@@ -68,17 +67,17 @@ pub struct Row {
     pub size: u64,
     /// The same without the largest one.
     pub wasted: u64,
-    /// Of the memsize of the whole heap.
+    /// Percentage of the whole heap's memsize.
     pub percent: f64,
-    /// Number of one of them.
+    /// Number of one of the strings.
     pub id: u32,
     /// Its address.
     pub address: String,
     /// Classes of the strings.
     pub classes: Vec<OfClass>,
-    /// Lines that made them.
+    /// Lines that allocated them.
     pub sites: Vec<AtSite>,
-    /// Who holds them.
+    /// Their referrers.
     pub holders: Vec<Holder>,
 }
 
@@ -87,45 +86,45 @@ pub struct Row {
 pub struct Answer {
     /// Texts, the most wasteful first.
     pub rows: Vec<Row>,
-    /// Texts behind those that are shown.
+    /// Texts after those that are shown.
     pub more: usize,
-    /// Strings that were looked at: those that are not garbage.
+    /// Number of strings examined, without garbage.
     pub count: u64,
     /// Sum of their memsizes.
     pub size: u64,
-    /// Strings that have an equal that is kept.
+    /// Redundant strings: an equal one remains.
     pub duplicates: u64,
-    /// Sum of what is wasted.
+    /// Sum of the wasted bytes.
     pub wasted: u64,
-    /// Of the memsize of the whole heap.
+    /// Percentage of the whole heap's memsize.
     pub percent: f64,
-    /// Strings that cannot be compared, as the dump has not all of their text.
+    /// Strings that cannot be compared, as their text is incomplete in the dump.
     pub unknown_count: u64,
     /// Sum of their memsizes.
     pub unknown_size: u64,
-    /// Whether garbage was left out: not if the dump has no roots.
+    /// Whether garbage is excluded: not if the dump has no roots.
     pub without_garbage: bool,
-    /// What is not known, and why.
+    /// Missing information, with the reason.
     pub warnings: Vec<String>,
 }
 
-/// A line for dumps without roots, in which garbage cannot be left out.
+/// A warning for dumps without roots, where garbage cannot be excluded.
 pub(super) fn with_garbage(heap: &Heap) -> Option<String> {
     let unknown = heap.categories().is_empty() && !heap.is_empty();
     unknown.then(|| "The dump has no roots, so garbage is counted, too.".to_owned())
 }
 
-/// Characters that are shown of a text.
+/// Maximum length of a shown text, in characters.
 const SHOWN: usize = 80;
 
-/// Classes, lines and holders that are shown of a text.
+/// Maximum number of classes, lines and referrers of a text.
 const PARTS: usize = 3;
 
 impl Question {
     /// The answer.
     ///
     /// # Errors
-    /// If the filter is not right, or the index or a text cannot be read.
+    /// If the filter is invalid, or the index or a text cannot be read.
     pub fn answer(&self, heap: &Heap) -> Result<Answer, Error> {
         let mut found = Found::of(heap, &Selection::live(heap, self.r#where.as_deref())?)?;
         let (texts, strings) = found.equals(heap.memsizes()?);
@@ -166,7 +165,7 @@ struct Shown {
     members: Vec<Vec<u32>>,
     /// All of these.
     all: BitSet,
-    /// Position among `texts` by string; of others it says nothing.
+    /// Position among `texts` by string; meaningless for other objects.
     of: Vec<u32>,
 }
 
@@ -195,9 +194,9 @@ impl Shown {
         shown
     }
 
-    /// The position of a string's text; [`NONE`] for what is none of the strings.
+    /// The position of a string's text; [`NONE`] for other objects.
     fn row(&self, id: u32) -> u32 {
-        // The set is small enough to stay near the processor.
+        // The set is small enough for the CPU cache.
         if self.all.contains(id) {
             self.of[id as usize]
         } else {
@@ -210,7 +209,7 @@ fn rows(heap: &Heap, shown: &Shown, whole: u64) -> Result<Vec<Row>, Error> {
     let words = Words::new(heap)?;
     let places = heap.text_places()?;
     let sites = heap.site_numbers()?;
-    // A line of a library has a site for each line of the application that called it.
+    // A library line has a site for each application line that called it.
     let mut by_line = FxHashMap::default();
     let numbered = (0..).zip(heap.sites());
     let lines: Vec<u32> = numbered
@@ -262,7 +261,7 @@ fn rows(heap: &Heap, shown: &Shown, whole: u64) -> Result<Vec<Row>, Error> {
     Ok(rows)
 }
 
-/// The numbers that are there most often.
+/// The most frequent numbers.
 fn most(numbers: impl Iterator<Item = u32>) -> Vec<(u32, u64)> {
     let mut counts: FxHashMap<u32, u64> = FxHashMap::default();
     numbers.for_each(|number| *counts.entry(number).or_default() += 1);

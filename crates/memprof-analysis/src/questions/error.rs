@@ -1,23 +1,23 @@
-//! Why a question has no answer.
+//! Errors of questions.
 
 use std::fmt;
 use std::io;
 
 use crate::query::{self, Query};
 
-/// Why a question has no answer.
+/// The reason why a question has no answer.
 #[derive(Debug)]
 pub enum Error {
     /// The dump or its index cannot be read.
     Input(io::Error),
     /// The filter cannot be parsed.
     Query {
-        /// What is wrong with it, and where.
+        /// The error, with its position.
         error: query::Error,
         /// Its text.
         filter: String,
     },
-    /// The question makes no sense: one line for people.
+    /// The question is invalid: one line for people.
     Question(String),
 }
 
@@ -47,7 +47,7 @@ impl From<serde_json::Error> for Error {
     }
 }
 
-/// The query of a filter.
+/// Parses a filter.
 pub(super) fn parse(filter: &str) -> Result<Query, Error> {
     Query::parse(filter).map_err(|error| Error::Query {
         error,

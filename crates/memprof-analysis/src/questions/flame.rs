@@ -1,4 +1,4 @@
-//! `flame`: the dominator tree as frames of a flame graph, those of the page that [`export`](crate::export) writes.
+//! `flame`: the dominator tree as frames of a flame graph, like the page that [`export`](crate::export) writes.
 
 #[cfg(test)]
 mod tests;
@@ -14,17 +14,17 @@ use memprof_heap::{Heap, NONE};
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Question {
-    /// Only what this object keeps alive; all.
+    /// Only the objects that this object retains (default: all).
     pub of: Option<Named>,
-    /// Most frames. The widest are kept.
+    /// Maximum number of frames; the widest are included.
     pub limit: Limit<2000>,
-    /// Most levels; 128.
+    /// Maximum number of levels (default: 128).
     pub depth: Option<u32>,
 }
 
-/// A frame: all objects of one class that hang by the same label on the frame above it. As a list: the position of the
-/// frame that it is under (its own of the first one), the position of its name, memsize of its objects, the same with all
-/// under it, number of its objects, address of the one that retains most (null: a root, or `(12 more)`).
+/// A frame: all objects of one class with the same label below the same frame. As a list: position of the parent frame
+/// (the first frame is its own parent), position of its name, memsize of its objects, memsize with all frames below,
+/// number of its objects, address of the one that retains most (null for a root or `(12 more)`).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Frame(u32, u32, u64, u64, u64, Option<String>);
 
@@ -33,7 +33,7 @@ pub struct Frame(u32, u32, u64, u64, u64, Option<String>);
 pub struct Answer {
     /// Names of frames: `Array@items` is the array in `@items`, `String@[]` all strings in it.
     pub names: Vec<String>,
-    /// Frames; each stands behind the one that it is under.
+    /// Frames, parents before children.
     pub frames: Vec<Frame>,
     /// Objects in frames `(12 more)`.
     pub folded: u64,
@@ -45,7 +45,7 @@ impl Question {
     /// The answer.
     ///
     /// # Errors
-    /// If there is no such object, or the index cannot be read.
+    /// If the object does not exist, or the index cannot be read.
     pub fn answer(&self, heap: &Heap) -> Result<Answer, Error> {
         let top = self.of.as_ref().map(|named| named.find(heap)).transpose()?;
         let options = Options {

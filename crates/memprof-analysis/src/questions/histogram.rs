@@ -19,17 +19,17 @@ use memprof_heap::graph::{BitSet, PART, in_parts, reachable_without};
 use memprof_heap::{Heap, NONE};
 use ranking::Ranking;
 
-/// What rows are sorted by.
+/// Sort order of the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sort {
-    /// What they retain.
+    /// Retained size.
     Retained,
-    /// Sum of memsizes.
+    /// Total memsize.
     Size,
-    /// Objects.
+    /// Number of objects.
     Count,
-    /// What they have in common.
+    /// The key.
     Name,
 }
 
@@ -37,48 +37,48 @@ pub enum Sort {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Question {
-    /// What objects are grouped by; class.
+    /// Property that objects are grouped by (default: class).
     pub by: By,
-    /// What the objects of a row are grouped by.
+    /// Property that the objects of a row are grouped by.
     pub then: Option<By>,
-    /// Which objects; all.
+    /// Filter for the objects (default: all).
     pub r#where: Option<String>,
-    /// Retained if there are roots, else size.
+    /// Sort order (default: retained size if there are roots, else size).
     pub sort: Option<Sort>,
-    /// Rows.
+    /// Maximum number of rows.
     pub limit: Limit<20>,
-    /// Rows to skip; none.
+    /// Rows to skip (default: none).
     pub offset: usize,
-    /// Rows in a row; 3, of a tree 10.
+    /// Maximum number of rows within a row (default: 3, in a tree 10).
     pub then_limit: Option<usize>,
     /// Levels of a tree.
     pub depth: Limit<3>,
-    /// Retained sizes of the rows as if all their objects went at once: a walk over the heap for each row.
+    /// Computes retained sizes as if all objects of a row were freed at once: a walk over the heap per row.
     pub exact: bool,
 }
 
 /// A group.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// What its objects have in common; null if that is not known of them.
+    /// The property that its objects share; null if unknown.
     pub key: Key,
     /// Objects.
     pub count: u64,
     /// Sum of their memsizes.
     pub size: u64,
-    /// Bytes that they retain; null if the dump has no roots.
+    /// Retained size; null if the dump has no roots.
     pub retained: Option<u64>,
-    /// Of the memsize of the whole heap: what they retain if rows are sorted by that, else their size.
+    /// Retained size if rows are sorted by that, else size, as a percentage of the whole heap's memsize.
     pub percent: f64,
     /// First generation in which one of them was allocated.
     pub first_generation: Option<u32>,
-    /// The last.
+    /// Last such generation.
     pub last_generation: Option<u32>,
-    /// The filter that chooses the same objects (of all of the heap), if there is one.
+    /// The filter that chooses the same objects in the whole heap, if there is one.
     pub r#where: Option<String>,
-    /// Groups in this one, of a tree, or by `then`.
+    /// Groups within this one, in a tree or by `then`.
     pub rows: Vec<Row>,
-    /// Groups in this one that are not shown.
+    /// Groups within this one that are not shown.
     pub more: usize,
 }
 
@@ -89,11 +89,11 @@ pub struct Total {
     pub count: u64,
     /// Sum of their memsizes.
     pub size: u64,
-    /// Bytes that they retain; null if the dump has no roots.
+    /// Retained size; null if the dump has no roots.
     pub retained: Option<u64>,
-    /// Of the memsize of the whole heap, as the rows have it.
+    /// Percentage of the whole heap's memsize, as in the rows.
     pub percent: f64,
-    /// Objects that no root reaches, garbage that was not yet collected.
+    /// Unreachable objects: garbage that was not yet freed.
     pub unreachable_count: Option<u64>,
     /// Sum of their memsizes.
     pub unreachable_size: Option<u64>,
@@ -104,17 +104,17 @@ pub struct Total {
 /// The answer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Answer {
-    /// What objects are grouped by.
+    /// Property that objects are grouped by.
     pub by: By,
-    /// What rows are sorted by.
+    /// Sort order of the rows.
     pub sort: Sort,
-    /// Retained sizes are exact.
+    /// Whether retained sizes are exact.
     pub exact: bool,
     /// Groups.
     pub rows: Vec<Row>,
-    /// Groups behind those that are shown.
+    /// Groups after those that are shown.
     pub more: usize,
-    /// All of them.
+    /// Sums of all groups.
     pub total: Total,
 }
 
@@ -122,7 +122,7 @@ impl Question {
     /// The answer.
     ///
     /// # Errors
-    /// If the filter is not right, or the index cannot be read.
+    /// If the filter is invalid, or the index cannot be read.
     pub fn answer(&self, heap: &Heap) -> Result<Answer, Error> {
         if let Some(then) = self.then.filter(|then| then.is_tree() || self.by.is_tree()) {
             let text = format!(
@@ -190,7 +190,7 @@ impl Question {
         })
     }
 
-    /// Other objects have no kind of imemo.
+    /// Other objects are not imemos.
     fn filter(&self) -> Option<String> {
         match (&self.r#where, self.by) {
             (Some(filter), By::Imemo) if !filter.trim().is_empty() => {
@@ -202,12 +202,12 @@ impl Question {
     }
 }
 
-/// Groups in groups.
+/// Groups within groups.
 struct Divided<'h> {
     keys: Keys<'h>,
-    /// By number, what they are in and which of `keys` they are.
+    /// By number, the outer group and the position in `keys`.
     pairs: Vec<(u32, u32)>,
-    /// These, and behind them what they are in.
+    /// These groups, followed by the outer ones.
     groups: Groups,
 }
 
@@ -238,7 +238,7 @@ impl<'h> Divided<'h> {
         }
     }
 
-    /// Fills rows with the groups in them.
+    /// Adds the inner groups to rows.
     fn fill(
         &self,
         first: &Ranking<'_>,
@@ -277,14 +277,14 @@ impl<'h> Divided<'h> {
     }
 }
 
-/// Levels that can be asked for: an answer is nested as deep.
+/// Maximum depth: the answer is nested as deeply.
 const DEEPEST: usize = 40;
 
 fn both(outer: Option<&str>, inner: Option<String>) -> Option<String> {
     Some(format!("{} and {}", outer?, inner?))
 }
 
-/// What the objects of each row retain together.
+/// The joint retained size of each row's objects.
 fn exact(
     heap: &Heap,
     groups: &Groups,

@@ -1,4 +1,4 @@
-//! Who refers to groups of objects: `Session@name`, `Array[…]`, by how often.
+//! Referrers of groups of objects, most frequent first: `Session@name`, `Array[…]`.
 
 use std::cmp::Reverse;
 use std::collections::hash_map::Entry;
@@ -12,18 +12,18 @@ use memprof_dump::record::Kind;
 use memprof_heap::graph::{PART, in_parts};
 use memprof_heap::{Heap, Label, NONE, Packed};
 
-/// Objects of a class that refer to a group in one way.
+/// Objects of a class that reference a group in the same way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Holder {
-    /// Class of the referring objects; the name of a class or module that refers to them itself; `root vm`.
+    /// Class of the referrers; the name of a referring class or module itself; `root vm`.
     pub class: String,
-    /// What leads to the group, as `@name`; elements and values are `[…]`; null if it has no name.
+    /// Label of the references, such as `@name`; elements and values are `[…]`; null if they have none.
     pub label: Option<String>,
     /// References.
     pub count: u64,
 }
 
-/// Elements differ in their index or key only.
+/// All elements have the same label, as only index or key differ.
 const ELEMENT: u32 = 1;
 
 struct Found {
@@ -36,7 +36,7 @@ struct Found {
 type ByKey = FxHashMap<(u32, u64, u32), Found>;
 
 impl Found {
-    /// Adds what another thread found. The example is the first of all.
+    /// Adds the results of another thread. The first example of all remains.
     fn join(&mut self, other: &Found) {
         self.count += other.count;
         if other.edge < self.edge {
@@ -45,7 +45,7 @@ impl Found {
     }
 }
 
-/// For each group those that refer to it most often. `of` says which group an object is in, [`NONE`] for none.
+/// The most frequent referrers of each group. `of` returns an object's group, [`NONE`] if it has none.
 pub(super) fn holders(
     heap: &Heap,
     words: &Words<'_>,
@@ -66,7 +66,7 @@ pub(super) fn holders(
                 .map_or(0, |&begin| begin as usize);
             for (&target, edge) in graph.row(from).iter().zip(begin..) {
                 let group = of(target);
-                // What refers to itself does not hold itself.
+                // Self-references do not retain an object.
                 if group == NONE || target == from {
                     continue;
                 }
@@ -113,7 +113,7 @@ pub(super) fn holders(
     Ok(described.collect())
 }
 
-/// What stands for a class of objects; classes and roots stand for themselves.
+/// The class that represents a referrer; classes and roots represent themselves.
 fn holder(heap: &Heap, numbers: &[u32], from: u32) -> u64 {
     let group = numbers
         .get(from as usize)

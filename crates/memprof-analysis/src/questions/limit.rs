@@ -1,8 +1,8 @@
-//! How many rows of a list are shown, from which one on, and how many are behind them.
+//! Maximum number of rows in a list, rows to skip, and how many rows follow.
 
 use serde::Deserialize;
 
-/// The most rows that an answer shows: a number, or `N` if none is given.
+/// Maximum number of rows in an answer (default: `N`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(from = "Option<usize>")]
 pub struct Limit<const N: usize>(pub usize);
@@ -20,12 +20,12 @@ impl<const N: usize> From<Option<usize>> for Limit<N> {
 }
 
 impl<const N: usize> Limit<N> {
-    /// Where the rows end that are shown if `offset` rows are skipped: none behind it needs to be found or sorted.
+    /// The end of the shown rows if `offset` rows are skipped: rows after it need not be computed or sorted.
     pub(super) fn end(self, offset: usize) -> usize {
         offset.saturating_add(self.0)
     }
 
-    /// The rows that are shown if `offset` rows are skipped, and how many are behind them.
+    /// The rows that are shown if `offset` rows are skipped, and how many follow.
     pub(super) fn page<T>(self, mut rows: Vec<T>, offset: usize) -> (Vec<T>, usize) {
         let more = rows.len().saturating_sub(self.end(offset));
         rows.truncate(rows.len() - more);
@@ -34,7 +34,7 @@ impl<const N: usize> Limit<N> {
     }
 }
 
-/// Sorts the rows before `end` and leaves those behind it in any order: an answer shows few rows of many.
+/// Sorts the rows before `end` and leaves the rest unsorted: an answer shows few of many rows.
 pub(super) fn sort_first<T, K: Ord>(rows: &mut [T], end: usize, mut key: impl FnMut(&T) -> K) {
     let end = end.min(rows.len());
     if end > 0 && end < rows.len() {

@@ -1,4 +1,4 @@
-//! `memory`: where the RSS of the process went, from what the header of a dump says and the sizes of the objects.
+//! `memory`: the RSS of the process by cause, from the dump's header and the sizes of the objects.
 
 use serde::Deserialize;
 
@@ -14,7 +14,7 @@ use memprof_ledger::{Facts, HeapSizes, Ledger};
 pub struct Question {}
 
 impl Question {
-    /// The ledger; `None` if the dump does not say what was measured.
+    /// The ledger; `None` if the dump lacks the measurements.
     ///
     /// # Errors
     /// If the index cannot be read.
@@ -33,7 +33,7 @@ pub(super) fn ledger(heap: &Heap) -> Result<Option<Ledger>, Error> {
     Ok(Some(Ledger::new(facts, sizes(heap)?)))
 }
 
-/// `None` if the dump does not have the sizes of slots.
+/// `None` if the dump lacks the slot sizes.
 fn sizes(heap: &Heap) -> Result<Option<HeapSizes>, Error> {
     let (memsizes, groups) = (heap.memsizes()?, heap.group_numbers()?);
     let names: Vec<Option<&str>> = (heap.groups().iter())

@@ -1,7 +1,7 @@
-//! Questions to a heap, and their answers.
+//! Questions about a heap, and their answers.
 //!
-//! A question is what serde reads from JSON parameters, an answer what it writes: the command, the Ruby interface and the
-//! web pages ask the same questions with the same parameters ([`ask`]).
+//! Serde reads a question from JSON parameters and writes its answer as JSON: the command, the Ruby API and the web pages
+//! ask the same questions with the same parameters ([`ask`]).
 
 pub mod class;
 pub mod collections;
@@ -51,10 +51,10 @@ pub use words::Words;
 use crate::query::Pattern;
 use memprof_heap::Heap;
 
-/// Answers a question to a heap in JSON.
+/// Answers a question about a heap in JSON.
 ///
 /// # Errors
-/// If there is no such question, its parameters make no sense, or the index cannot be read.
+/// If the question is unknown, its parameters are invalid, or the index cannot be read.
 pub fn ask(heap: &Heap, question: &str, parameters: Value) -> Result<String, Error> {
     match question {
         "class" => answer(heap, parameters, class::Question::answer),
@@ -79,7 +79,7 @@ pub fn ask(heap: &Heap, question: &str, parameters: Value) -> Result<String, Err
     }
 }
 
-/// Reads a question, and writes its answer. `of` is what is asked: a heap, or two to compare.
+/// Reads a question and writes its answer. `of` is a heap, or two to compare.
 fn answer<T: ?Sized, Q: DeserializeOwned, A: Serialize>(
     of: &T,
     parameters: Value,
@@ -89,13 +89,13 @@ fn answer<T: ?Sized, Q: DeserializeOwned, A: Serialize>(
     Ok(serde_json::to_string(&compute(&question, of)?)?)
 }
 
-/// The line of the application behind an allocation: the site, or what called the library that it is in.
+/// The application line behind an allocation: the site, or its caller if it is in a library.
 fn application<'h>(heap: &'h Heap, site: &'h memprof_heap::Site) -> Option<&'h memprof_heap::Site> {
     let mut lines = [Some(site), heap.caller(site)].into_iter().flatten();
     lines.find(|line| memprof_paths::is_application(heap.name(line.file)))
 }
 
-/// The pattern of the paths of the application's files, if one is given.
+/// The pattern for paths of application files, if there is one.
 fn own_files(pattern: Option<&str>) -> Result<Option<Pattern>, Error> {
     let pattern = pattern.map(|source| Pattern::new(source, false));
     let pattern = pattern.transpose();

@@ -1,6 +1,6 @@
 //! `namespaces`: classes and modules as the tree of their names, with their instances.
 //!
-//! The histogram by namespace counts instances; here are the classes and modules themselves, also those without any.
+//! The histogram by namespace counts instances; this question lists classes and modules, even those without instances.
 
 #[cfg(test)]
 mod tests;
@@ -15,11 +15,11 @@ use super::{Error, Limit, Selection};
 use crate::order;
 use memprof_heap::{Heap, NONE};
 
-/// What constants are sorted by.
+/// Sort order of the constants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sort {
-    /// What classes and modules retain.
+    /// Retained size of the classes and modules.
     #[default]
     Retained,
     /// Sum of the memsizes of instances.
@@ -36,36 +36,36 @@ pub enum Sort {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Question {
-    /// The constant whose inside is shown; all.
+    /// The constant whose contents are shown (default: all).
     pub under: Option<String>,
-    /// What constants are sorted by; retained.
+    /// Sort order of the constants (default: retained size).
     pub sort: Sort,
-    /// Levels.
+    /// Maximum depth.
     pub depth: Limit<2>,
-    /// Constants of each level.
+    /// Maximum number of constants per level.
     pub limit: Limit<20>,
 }
 
-/// A constant with all that is in it.
+/// A constant with its contents.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
     /// Name.
     pub name: String,
-    /// `class`, `module`; null if the dump has only what is in it.
+    /// `class`, `module`; null if the dump only has constants within it.
     pub r#type: Option<&'static str>,
     /// Number of the class or module.
     pub id: Option<u32>,
     /// Its address.
     pub address: Option<String>,
-    /// Classes and modules of this very name: more than one if old ones remain when code is reloaded.
+    /// Classes and modules with exactly this name: several if old versions remain when code is reloaded.
     pub versions: u64,
-    /// Classes and modules in it, itself included.
+    /// Classes and modules in it, including itself.
     pub classes: u64,
     /// Bytes of these and of their singleton classes.
     pub class_size: u64,
-    /// Bytes that they retain; null if the dump has no roots.
+    /// Retained size; null if the dump has no roots.
     pub retained: Option<u64>,
-    /// The same, of the memsize of the whole heap.
+    /// Retained size as a percentage of the whole heap's memsize.
     pub percent: f64,
     /// Instances of the classes in it.
     pub count: u64,
@@ -80,19 +80,19 @@ pub struct Row {
 /// The answer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Answer {
-    /// What constants are sorted by.
+    /// Sort order of the constants.
     pub sort: Sort,
     /// Constants.
     pub rows: Vec<Row>,
     /// Constants that are not shown.
     pub more: usize,
-    /// Classes and modules of the heap that have a name.
+    /// Named classes and modules of the heap.
     pub classes: u64,
-    /// Those that have none.
+    /// Anonymous classes and modules.
     pub anonymous: u64,
 }
 
-/// Levels that can be asked for: an answer is nested as deep.
+/// Maximum depth: the answer is nested as deeply.
 const DEEPEST: usize = 40;
 
 /// Constants by number.
@@ -118,7 +118,7 @@ impl<'h> Constants<'h> {
         number
     }
 
-    /// Names that are nested very deep are not parted to the end.
+    /// Very deeply nested names are not split completely.
     fn number_of_part(&mut self, name: &'h str) -> u32 {
         if name.matches("::").count() > DEEPEST {
             NONE
@@ -134,7 +134,7 @@ struct Tree<'h> {
     children: Vec<Vec<u32>>,
     objects: Vec<u32>,
     versions: Vec<u64>,
-    /// Classes and modules, with all that is in them.
+    /// Number of classes and modules, including those within.
     classes: Vec<u64>,
     own: Vec<Tally>,
     instances: Vec<Tally>,
@@ -147,7 +147,7 @@ impl Question {
     /// The answer.
     ///
     /// # Errors
-    /// If there is no such constant, or the index cannot be read.
+    /// If the constant does not exist, or the index cannot be read.
     pub fn answer(&self, heap: &Heap) -> Result<Answer, Error> {
         let tree = Tree::of(heap, self)?;
         let top = match &self.under {

@@ -1,7 +1,7 @@
-//! `neighbours`: the objects around one, and the references among them, as a graph that is small enough to be drawn.
+//! `neighbours`: the objects around an object and the references between them, as a graph small enough to draw.
 //!
-//! It begins with what refers to the object and what it refers to, those first that retain most; where there is room, a few
-//! of the neighbours of these. Any object of the graph can be expanded: its own neighbours come in, too.
+//! The graph begins with the object's referrers and references, those that retain most first, and adds a few of their
+//! neighbours while there is room. Any object of the graph can be expanded to add its own neighbours.
 
 mod growing;
 #[cfg(test)]
@@ -14,9 +14,9 @@ use super::describe::{Described, Describer, Named};
 use super::{Error, Limit};
 use memprof_heap::Heap;
 
-/// Neighbours of those that are not.
+/// Neighbours of objects that are not expanded.
 const FEW: usize = 2;
-/// Objects that can be expanded: each takes a look at all references.
+/// Maximum number of expanded objects: each requires a scan of all references.
 const EXPANDED: usize = 12;
 
 /// `neighbours`.
@@ -25,13 +25,13 @@ const EXPANDED: usize = 12;
 pub struct Question {
     /// The object.
     pub of: Named,
-    /// Objects whose neighbours are wanted, too, in the order in which they were asked for.
+    /// Objects to expand, in the order of the requests.
     #[serde(default)]
     pub expand: Vec<Named>,
-    /// Nodes without those that are there because an object is expanded.
+    /// Maximum number of nodes, without those added by expansion.
     #[serde(default)]
     pub limit: Limit<60>,
-    /// Neighbours on each side of an object that is expanded.
+    /// Maximum number of neighbours on each side of an expanded object.
     #[serde(default)]
     pub each: Limit<10>,
 }
@@ -42,37 +42,37 @@ pub struct Node {
     /// The object.
     #[serde(flatten)]
     pub object: Described,
-    /// Steps from the object that was asked for: less than 0 for what leads there, more for what it leads to.
+    /// Steps from the requested object: negative for its referrers, positive for its references.
     pub level: i32,
-    /// All its neighbours were wanted.
+    /// Whether it was expanded.
     pub expanded: bool,
-    /// Objects that refer to it and are not in the graph.
+    /// Referrers that are not in the graph.
     pub more_referrers: usize,
-    /// Objects that it refers to and that are not in the graph.
+    /// Referenced objects that are not in the graph.
     pub more_references: usize,
 }
 
 /// References from one object of the graph to another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Edge {
-    /// Number of the object that refers.
+    /// Number of the referrer.
     pub from: u32,
-    /// Number of the object that it refers to.
+    /// Number of the referenced object.
     pub to: u32,
-    /// The name of the reference that says most.
+    /// The most informative label of these references.
     pub label: Option<String>,
-    /// How many there are.
+    /// Number of references.
     pub references: usize,
 }
 
 /// The answer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Answer {
-    /// Number of the object that was asked for.
+    /// Number of the requested object.
     pub of: u32,
-    /// The first is that object. References to classes are left out.
+    /// Nodes, the requested object first. References to classes are omitted.
     pub nodes: Vec<Node>,
-    /// In order of their ends.
+    /// Edges, ordered by their ends.
     pub edges: Vec<Edge>,
 }
 
@@ -80,7 +80,7 @@ impl Question {
     /// The answer.
     ///
     /// # Errors
-    /// If there is no such object, too many are to be expanded, or the index cannot be read.
+    /// If the object does not exist, too many objects are expanded, or the index cannot be read.
     pub fn answer(&self, heap: &Heap) -> Result<Answer, Error> {
         let of = self.of.find(heap)?;
         let expand: Vec<u32> = self

@@ -1,4 +1,4 @@
-//! Numbers for what objects have in common, counted up in the order in which it is first met.
+//! Numbers for shared properties of objects, assigned in order of first occurrence.
 
 use std::hash::Hash;
 
@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use memprof_heap::NONE;
 use memprof_heap::graph::{piece_of, share};
 
-/// Keys from this one on are looked up among all, if a key is a number or has one.
+/// Keys below this use a table, if a key is a number or has one.
 const SMALL: usize = 1 << 16;
 
 /// Keys and their numbers.
@@ -16,7 +16,7 @@ pub(super) struct Numbering<K> {
     pub keys: Vec<K>,
     numbers: FxHashMap<K, u32>,
     last: Option<(K, u32)>,
-    /// Numbers of keys that are small numbers themselves.
+    /// Numbers of keys that are small numbers.
     small: Vec<u32>,
 }
 
@@ -48,7 +48,7 @@ impl<K: Copy + Eq + Hash> Numbering<K> {
         number
     }
 
-    /// The same by a table: of all keys of one heap few are large numbers.
+    /// The same, using the table if possible: few keys of a heap are large numbers.
     #[inline]
     fn number_at(&mut self, key: K, small: Option<usize>) -> u32 {
         let Some(small) = small.filter(|&small| small < SMALL) else {
@@ -68,8 +68,8 @@ impl<K: Copy + Eq + Hash> Numbering<K> {
     }
 }
 
-/// The number of the key of each object, [`NONE`] for objects without one; and the keys, by number. `small` is a number
-/// that only this key has, if there is one: small ones are found faster. Works in several threads.
+/// The number of each object's key, [`NONE`] for objects without one, and the keys by number. `small` returns a unique
+/// number of a key, if it has one: small ones are found faster. Works in several threads.
 pub(super) fn numbered<K: Copy + Eq + Hash + Send + Sync>(
     length: usize,
     key: impl Fn(u32) -> Option<K> + Sync,
@@ -93,7 +93,7 @@ pub(super) fn numbered<K: Copy + Eq + Hash + Send + Sync>(
     });
     let mut found: Vec<(usize, Vec<K>)> = found.into_iter().flatten().collect();
     found.sort_unstable_by_key(|(index, _)| *index);
-    // Each piece has counted for itself: in the order of the pieces it comes out as if one had counted all.
+    // Each piece has its own numbers: merged in order, they equal those of a single pass.
     let mut all = Numbering::default();
     let tables: Vec<Vec<u32>> = found
         .iter()

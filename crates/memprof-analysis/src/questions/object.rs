@@ -1,4 +1,4 @@
-//! One object: everything that is known of it, what it refers to and what refers to it.
+//! One object: its properties, references and referrers.
 
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -17,13 +17,13 @@ use memprof_heap::{Heap, Known, NONE};
 pub struct Question {
     /// The object.
     pub of: Named,
-    /// References shown in each direction.
+    /// Maximum number of references shown in each direction.
     #[serde(default)]
     pub limit: Limit<20>,
-    /// References to skip; none.
+    /// References to skip (default: none).
     #[serde(default)]
     pub references_offset: usize,
-    /// The same in the other direction.
+    /// Referrers to skip (default: none).
     #[serde(default)]
     pub referrers_offset: usize,
 }
@@ -31,7 +31,7 @@ pub struct Question {
 /// A reference with its label.
 #[derive(Clone, Debug, Serialize)]
 pub struct Reference {
-    /// What leads there.
+    /// Label of the reference.
     pub label: Option<String>,
     /// The other object.
     #[serde(flatten)]
@@ -57,48 +57,48 @@ pub struct Answer {
     pub object: Described,
     /// Bytes of its slot.
     pub slot_size: u16,
-    /// Elements, or bytes of a text.
+    /// Number of elements, or bytes of a text.
     pub length: Option<u32>,
-    /// What it holds, as far as the dump has it: of a string, symbol, regexp.
+    /// Contents of a string, symbol or regexp, as far as the dump has them.
     pub value: Option<String>,
-    /// True facts, as `frozen`.
+    /// Flags that are set, such as `frozen`.
     pub flags: Vec<&'static str>,
-    /// Collections survived, as the collector counts them.
+    /// Number of GC runs survived, as counted by the GC.
     pub age: Option<u8>,
     /// Number of its shape.
     pub shape: Option<u32>,
-    /// `object_id`, if it was asked for it (Ruby 4.0 and later).
+    /// `object_id`, if the program ever called it (Ruby 4.0 and later).
     pub object_id: Option<u64>,
-    /// When the generation began in which it was allocated, in microseconds since the epoch.
+    /// Start of the generation in which it was allocated, in microseconds since the epoch.
     pub time: Option<u64>,
     /// Other facts.
     pub facts: Vec<(String, serde_json::Value)>,
-    /// What it refers to: first of all.
+    /// The first references.
     pub references: Vec<Reference>,
-    /// How many it refers to.
+    /// Number of references.
     pub references_count: usize,
-    /// What refers to it.
+    /// The first referrers.
     pub referrers: Vec<Reference>,
-    /// How many refer to it.
+    /// Number of referrers.
     pub referrers_count: usize,
-    /// Who holds it.
+    /// Path from a GC root.
     pub path: Path,
-    /// What all paths to it lead through, the nearest first.
+    /// Dominators, the nearest first.
     pub dominators: Vec<Described>,
-    /// What would go with it, by class.
+    /// Memory freed together with it, by class.
     pub retains: Vec<Held>,
-    /// No root reaches it: garbage that was not yet collected.
+    /// No root reaches it: garbage that was not yet freed.
     pub unreachable: bool,
 }
 
-/// Dominators shown.
+/// Maximum number of dominators shown.
 const ABOVE: usize = 20;
 
 impl Question {
     /// The answer.
     ///
     /// # Errors
-    /// If there is no such object.
+    /// If the object does not exist.
     pub fn answer(&self, heap: &Heap) -> Result<Answer, Error> {
         let node = self.of.find(heap)?;
         let limit = self.limit.0;
@@ -172,7 +172,7 @@ impl Question {
     }
 }
 
-/// A value of a record as JSON: symbols with their colon, addresses in hexadecimal.
+/// A value of a record as JSON: symbols with a colon, addresses in hexadecimal.
 pub fn json(heap: &Heap, value: Value) -> serde_json::Value {
     match value {
         Value::Nil | Value::Undef => serde_json::Value::Null,
@@ -187,12 +187,12 @@ pub fn json(heap: &Heap, value: Value) -> serde_json::Value {
     }
 }
 
-/// What would go with an object, by class, the largest first.
+/// Memory freed together with an object, by class, the largest first.
 fn held(heap: &Heap, node: u32, limit: usize) -> Result<Vec<Held>, Error> {
     let groups = heap.group_numbers()?;
     let memsizes = heap.memsizes()?;
     let tree = heap.tree()?;
-    // What no root reaches is not in the tree, and goes alone.
+    // Unreachable objects are not in the tree, and are freed alone.
     let subtree = match tree.subtree(node) {
         [] => std::slice::from_ref(&node),
         subtree => subtree,

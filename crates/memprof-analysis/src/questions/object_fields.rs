@@ -1,4 +1,4 @@
-//! The fields of the query language, on the columns of a heap. Only those that a query uses are loaded.
+//! The fields of the query language, from the columns of a heap. Only those that a query uses are loaded.
 
 mod groups;
 
@@ -16,7 +16,7 @@ use memprof_dump::record::{Flags, Kind, NameId, Value};
 use memprof_heap::{Heap, NONE, Site, Sizes, TextReader};
 use memprof_ledger::UnsharedPages;
 
-/// What a query needs of a heap.
+/// The columns that a query needs.
 pub(super) struct Columns<'h> {
     heap: &'h Heap,
     groups: &'h [u32],
@@ -37,29 +37,29 @@ pub(super) struct Columns<'h> {
     roots: Roots,
     slots: Vec<u16>,
     unshared: Option<UnsharedPages>,
-    /// Fact that is the name of a piece of code, or a thread.
+    /// Fact with the name of a piece of code or a thread.
     name: Option<NameId>,
     now: u32,
 }
 
-/// What reads texts for one thread.
+/// Reads texts for one thread.
 pub(super) struct Reading<'h> {
     reader: RefCell<TextReader<'h>>,
     error: Cell<Option<io::Error>>,
-    /// Where the last address was found.
+    /// Page of the last address found.
     page: Cell<usize>,
 }
 
-/// Which root categories hold an object directly.
+/// Root categories that reference an object directly.
 #[derive(Default)]
 struct Roots {
     of: FxHashMap<u32, u32>,
-    /// Names of categories with commas between them.
+    /// Comma-separated names of categories.
     names: Vec<String>,
 }
 
 impl<'h> Columns<'h> {
-    /// Loads what these fields need.
+    /// Loads the columns of these fields.
     pub fn new(heap: &'h Heap, fields: Fields) -> io::Result<Columns<'h>> {
         let any = |wanted: &[Field]| wanted.iter().any(|&field| fields.contains(field));
         let sited = any(&[
@@ -144,7 +144,7 @@ impl<'h> Columns<'h> {
 }
 
 impl Columns<'_> {
-    /// The number of the line that made an object, if it is known and the query asks for it.
+    /// The number of the line that allocated an object, if it is known and the query asks for it.
     #[inline]
     pub fn site_number(&self, id: u32) -> Option<usize> {
         known(self.sites, id).map(|site| site as usize)
@@ -160,7 +160,7 @@ impl<'h> Reading<'h> {
         }
     }
 
-    /// What went wrong while objects were read.
+    /// The error of reading objects, if there was one.
     pub fn take_error(&self) -> Result<(), Error> {
         match self.error.take() {
             Some(error) => Err(error.into()),
@@ -168,7 +168,7 @@ impl<'h> Reading<'h> {
         }
     }
 
-    /// Shows the bytes of the text at a place, if they are known.
+    /// Calls `look` with the bytes of the text at a place, if they are known.
     fn show<T>(&self, place: u32, look: impl FnOnce(&[u8]) -> T) -> Option<T> {
         match self.reader.borrow_mut().known_bytes(place) {
             Ok(bytes) => bytes.map(look),

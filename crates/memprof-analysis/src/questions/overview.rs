@@ -1,4 +1,4 @@
-//! `overview`: the heap in numbers, where it comes from, and what its dump does not contain.
+//! `overview`: the heap in numbers, its origin, and the limits of its dump.
 
 pub(super) mod process_facts;
 #[cfg(test)]
@@ -21,24 +21,24 @@ use memprof_heap::{FOLDED, Group, Heap, NONE};
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Question {
-    /// Largest classes.
+    /// Maximum number of largest classes.
     pub limit: Limit<5>,
 }
 
-/// Where the heap comes from, and how whole it is.
+/// Origin and completeness of the heap.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Source {
     /// File of the dump.
     pub path: Option<String>,
     /// Format of the dump.
     pub format: String,
-    /// The dump was cut.
+    /// The dump is truncated.
     pub truncated: bool,
-    /// Broken lines or blocks that were left out.
+    /// Number of invalid lines or blocks that were skipped.
     pub skipped: u64,
-    /// Number of the first of them.
+    /// Line or block number of the first of them.
     pub first_skipped: Option<u64>,
-    /// References to what is no object of the dump.
+    /// References to objects missing in the dump.
     pub missing: u64,
 }
 
@@ -49,7 +49,7 @@ pub struct Sum {
     pub count: u64,
     /// Sum of their memsizes.
     pub size: u64,
-    /// Of the memsize of the whole heap.
+    /// Percentage of the whole heap's memsize.
     pub percent: f64,
 }
 
@@ -75,7 +75,7 @@ pub struct OfType {
     pub sum: Sum,
 }
 
-/// How many there are of what people count.
+/// Counts of common kinds of objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Counts {
     /// Classes, without singleton classes.
@@ -84,7 +84,7 @@ pub struct Counts {
     pub singleton_classes: u64,
     /// Modules.
     pub modules: u64,
-    /// Methods, as far as they are objects.
+    /// Methods that are objects.
     pub methods: u64,
     /// Pieces of compiled code.
     pub iseqs: u64,
@@ -104,9 +104,9 @@ pub struct Counts {
     pub threads: u64,
     /// Fibers.
     pub fibers: u64,
-    /// Objects that stand for open files and sockets.
+    /// Objects with open files and sockets.
     pub files: u64,
-    /// Files with lines that made objects.
+    /// Files with lines that allocated objects.
     pub source_files: u64,
     /// Shapes.
     pub shapes: u64,
@@ -119,9 +119,9 @@ pub struct Root {
     pub root: String,
     /// References from it.
     pub references: u64,
-    /// Bytes that are reached through it alone.
+    /// Bytes reachable only through it.
     pub retained: u64,
-    /// Of the memsize of the whole heap.
+    /// Percentage of the whole heap's memsize.
     pub percent: f64,
 }
 
@@ -130,7 +130,7 @@ pub struct Root {
 pub struct Slots {
     /// Bytes of the slots of all objects.
     pub size: u64,
-    /// Bytes that the objects have outside of their slots.
+    /// Bytes outside the slots.
     pub outside: u64,
 }
 
@@ -141,7 +141,7 @@ pub struct Answer {
     pub source: Source,
     /// The process, from the dump: ruby, pid, time and more.
     pub process: Map<String, Value>,
-    /// The GC's numbers, from the dump.
+    /// GC statistics, from the dump.
     pub gc: Map<String, Value>,
     /// All objects.
     pub objects: Sum,
@@ -149,25 +149,25 @@ pub struct Answer {
     pub references: u64,
     /// By type, the largest first.
     pub types: Vec<OfType>,
-    /// What people count.
+    /// Counts of common kinds of objects.
     pub counts: Counts,
-    /// Slots; null if their sizes are not known.
+    /// Slots; null if their sizes are unknown.
     pub slots: Option<Slots>,
-    /// What no root reaches, garbage that was not yet collected; null if the dump has no roots.
+    /// Unreachable objects, garbage that was not yet freed; null if the dump has no roots.
     pub unreachable: Option<Sum>,
-    /// What each root category alone keeps alive, the largest first.
+    /// Objects that each root category alone retains, the largest first.
     pub roots: Vec<Root>,
-    /// Bytes that several root categories keep alive; null if the dump has no roots.
+    /// Bytes that several root categories retain; null if the dump has no roots.
     pub shared_by_roots: Option<u64>,
-    /// Objects of which it is known where they were allocated.
+    /// Objects with a known allocation site.
     pub tracked: Sum,
     /// First generation in which an object was allocated.
     pub first_generation: Option<u32>,
-    /// The last.
+    /// Last such generation.
     pub last_generation: Option<u32>,
     /// The largest classes.
     pub classes: Vec<Row>,
-    /// What is missing, and what it means.
+    /// Missing information and its consequences.
     pub warnings: Vec<String>,
 }
 
@@ -334,8 +334,7 @@ fn counts(heap: &Heap, by_group: &[Sum]) -> Result<Counts, Error> {
     Ok(counts)
 }
 
-/// Sizes of slots are those of pages. What was folded into its owner has a slot of its own; memprof's objects count
-/// nowhere.
+/// Slot sizes are those of pages. Objects folded into their owner have their own slot; memprof's objects never count.
 fn used_slots(heap: &Heap, size: u64) -> Result<Option<Slots>, Error> {
     let (groups, flags) = (heap.group_numbers()?, heap.flag_words()?);
     let name = |group: &Group| group.name.map(|name| heap.name(name));

@@ -1,4 +1,4 @@
-//! Who holds an object: shortest paths from the roots, one by one or merged to a tree.
+//! Paths from GC roots to objects: shortest paths, separate or merged into a tree.
 
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -9,22 +9,22 @@ use super::{Error, Limit, Phrase};
 use crate::order;
 use memprof_heap::{Heap, NONE};
 
-/// `path`: the shortest path from a root to an object, or those to several merged to a tree.
+/// `path`: the shortest path from a root to an object, or the paths to several, merged into a tree.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Question {
     /// The object.
     pub to: Option<Named>,
-    /// Instead: all objects of a filter, as a tree.
+    /// Alternatively, a filter: paths to all matching objects, as a tree.
     pub r#where: Option<String>,
-    /// Branches shown of each part of the tree.
+    /// Maximum number of branches at each node of the tree.
     pub limit: Limit<8>,
 }
 
 /// A step of a path.
 #[derive(Clone, Debug, Serialize)]
 pub struct Step {
-    /// What leads from the step before to this one.
+    /// Label of the reference from the previous step.
     pub label: Option<String>,
     /// The object, or the root.
     #[serde(flatten)]
@@ -36,30 +36,30 @@ pub struct Step {
 pub struct Path {
     /// From the root to the object; empty if no root reaches it.
     pub steps: Vec<Step>,
-    /// Steps that were left out in the middle of a long path.
+    /// Number of steps omitted in the middle of a long path.
     pub omitted: usize,
     /// In words: `$cache -> Hash["user:42"] -> Session@user -> String "Ann"`.
     pub sentence: String,
-    /// The same, with places in files apart.
+    /// The same, with source locations as separate parts.
     pub phrase: Phrase,
 }
 
-/// Paths that begin alike.
+/// Paths with the same beginning.
 #[derive(Clone, Debug, Serialize)]
 pub struct Branch {
     /// Class, or the name of a class or module.
     pub text: String,
-    /// What leads here.
+    /// Label of the reference to it.
     pub label: Option<String>,
     /// Objects at this place.
     pub objects: usize,
-    /// Paths that lead through.
+    /// Number of paths through it.
     pub paths: usize,
-    /// Bytes that the ends of these paths retain together.
+    /// Joint retained size of the objects at the ends of these paths.
     pub retained: u64,
     /// One of the objects.
     pub example: Option<String>,
-    /// How it goes on; the largest first.
+    /// The next branches, the largest first.
     pub branches: Vec<Branch>,
     /// Branches that are not shown.
     pub more: usize,
@@ -69,20 +69,20 @@ pub struct Branch {
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 pub enum Answer {
-    /// To one object.
+    /// Path to one object.
     One(Path),
-    /// To many.
+    /// Paths to many objects.
     Merged {
         /// The roots.
         branches: Vec<Branch>,
-        /// Objects that were asked for.
+        /// Number of requested objects.
         objects: usize,
-        /// Objects of these that no root reaches.
+        /// Number of requested objects that no root reaches.
         unreachable: usize,
     },
 }
 
-/// A path to a node: from a root category on; empty if no root reaches it.
+/// The path from a root category to a node; empty if no root reaches it.
 ///
 /// # Errors
 /// If the index cannot be read.
@@ -94,7 +94,7 @@ pub fn to(heap: &Heap, node: u32) -> Result<Vec<u32>, Error> {
             .copied()
             .filter(|&node| node != NONE)
     };
-    // A broken index may lead in circles.
+    // A broken index may contain cycles.
     let path = std::iter::successors(Some(node), before).take(steps.len() + 1);
     let mut path: Vec<u32> = path.collect();
     if path.pop() != Some(heap.root()) {
@@ -104,15 +104,15 @@ pub fn to(heap: &Heap, node: u32) -> Result<Vec<u32>, Error> {
     Ok(path)
 }
 
-/// Steps shown at either end of a path: linked lists have millions.
+/// Steps shown at each end of a path: linked lists have millions.
 pub(crate) const ENDS: usize = 30;
 
-/// How many steps of a path are left out, in its middle.
+/// Number of steps omitted in the middle of a path.
 pub(crate) fn omitted(nodes: &[u32]) -> usize {
     nodes.len().saturating_sub(2 * ENDS)
 }
 
-/// A path in words and objects.
+/// A path in words and as objects.
 pub fn described(describer: &Describer<'_>, nodes: &[u32]) -> Path {
     let step = |index: usize| {
         let before = index.checked_sub(1).map(|before| nodes[before]);
@@ -141,7 +141,7 @@ impl Question {
     /// The answer.
     ///
     /// # Errors
-    /// If there is no such object, or the filter is not right.
+    /// If the object does not exist, or the filter is invalid.
     pub fn answer(&self, heap: &Heap) -> Result<Answer, Error> {
         let describer = Describer::new(heap)?;
         match (&self.to, &self.r#where) {
@@ -166,7 +166,7 @@ impl Question {
         let (tree, retained) = (heap.tree()?, heap.retained()?);
         let objects = selection.iter().count();
         let places = selection.iter().filter_map(|node| tree.place(node));
-        // What dominates others comes before them.
+        // Dominators come first.
         let mut places: Vec<u32> = places.collect();
         places.sort_unstable();
         let mut forest = Forest::default();
@@ -189,14 +189,14 @@ impl Question {
     }
 }
 
-/// Levels of a merged tree: below, paths end.
+/// Maximum depth of a merged tree: paths end there.
 const DEEPEST: usize = 60;
 
-/// Nodes of the merged tree, 0 stands above all.
+/// Nodes of the merged tree; node 0 is the top.
 struct Forest {
     nodes: Vec<Merged>,
     by_key: FxHashMap<(u32, String, Option<String>), u32>,
-    /// Which merged node an object's place in the tree is: paths share their beginnings.
+    /// The merged node of an object's place in the tree: paths share their beginnings.
     of_object: FxHashMap<(u32, u32), u32>,
 }
 
@@ -207,13 +207,13 @@ struct Merged {
     objects: usize,
     paths: usize,
     retained: u64,
-    /// Where the subtree of the last end that counts as retained ends: those in it are part of that.
+    /// End of the last counted subtree: objects within it are already included in the retained size.
     subtree_end: u32,
     example: Option<String>,
     below: Vec<u32>,
 }
 
-/// The object that a path leads to, in the dominator tree.
+/// The object at the end of a path, in the dominator tree.
 struct End {
     place: u32,
     subtree_end: u32,
@@ -252,7 +252,7 @@ impl Forest {
     fn grow(&mut self, describer: &Describer<'_>, at: u32, from: Option<u32>, node: u32) -> u32 {
         let text = describer.words.short(node);
         let label = from.and_then(|from| describer.words.label(from, node));
-        // Elements differ in their index or key only; paths through them are alike.
+        // Elements only differ in index or key, so paths through them are merged.
         let label = label.map(|label| {
             if label.starts_with('[') {
                 "[…]".to_owned()
@@ -278,10 +278,10 @@ impl Forest {
         merged
     }
 
-    /// What is below a node, and how much of it is not shown. A tree is as deep as the longest path.
+    /// The branches below a node, and the number of those not shown. A tree is as deep as the longest path.
     fn branches(&self, at: u32, limit: Limit<8>) -> (Vec<Branch>, usize) {
         let mut shown = vec![None; self.nodes.len()];
-        // Children have greater numbers than their parents, so the last comes first.
+        // Children have larger numbers than their parents, so iterate backwards.
         for index in (at as usize..self.nodes.len()).rev() {
             let node = &self.nodes[index];
             let mut below = node.below.clone();

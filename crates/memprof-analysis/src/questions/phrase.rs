@@ -1,5 +1,5 @@
-//! Text with source locations in it. An answer keeps them apart as fields, so that each view can shorten paths in its own
-//! way and none has to parse a sentence.
+//! Text with source locations. They are separate fields in an answer, so that views can shorten paths without parsing
+//! sentences.
 
 use std::fmt;
 
@@ -11,18 +11,18 @@ use super::words;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Part {
-    /// As it is.
+    /// Literal text.
     Text(String),
-    /// A place in a file.
+    /// A source location.
     Place {
         /// Path.
         file: String,
-        /// Line; 0 if not known.
+        /// Line; 0 if unknown.
         line: u32,
     },
 }
 
-/// Parts, one behind the other. As text, places have the whole path.
+/// A sequence of parts. Converted to text, locations have full paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Phrase(Vec<Part>);
 
@@ -38,7 +38,7 @@ impl Phrase {
         self
     }
 
-    /// Appends a place in a file.
+    /// Appends a source location.
     pub fn place(mut self, file: &str, line: u32) -> Phrase {
         self.0.push(Part::Place {
             file: file.to_owned(),
@@ -61,7 +61,7 @@ impl Phrase {
         self
     }
 
-    /// Appends steps of a path, with arrows between them.
+    /// Appends steps of a path, separated by arrows.
     pub fn steps(mut self, steps: impl IntoIterator<Item = Phrase>) -> Phrase {
         for (step, number) in steps.into_iter().zip(0..) {
             let arrow = if number == 0 { "" } else { words::ARROW };
@@ -70,7 +70,7 @@ impl Phrase {
         self
     }
 
-    /// True if it says nothing.
+    /// True if there is no text.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

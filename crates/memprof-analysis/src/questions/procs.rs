@@ -1,4 +1,5 @@
-//! `procs`: blocks, lambdas and callbacks by where they were written: callbacks that pile up are many of one place.
+//! `procs`: blocks, lambdas and callbacks by the place that defines them: leaked callbacks are many from the same
+//! place.
 
 #[cfg(test)]
 mod tests;
@@ -18,11 +19,11 @@ use memprof_dump::record::{Kind, NameId, Value};
 use memprof_heap::graph::BitSet;
 use memprof_heap::{Heap, Label, NONE, Packed};
 
-/// What places are sorted by.
+/// Sort order of the places.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sort {
-    /// What the procs retain.
+    /// Retained size of the procs.
     #[default]
     Retained,
     /// Procs.
@@ -35,70 +36,70 @@ pub enum Sort {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Question {
-    /// What places are sorted by; retained.
+    /// Sort order of the places (default: retained size).
     pub sort: Sort,
-    /// Which procs; all.
+    /// Filter for the procs (default: all).
     pub r#where: Option<String>,
-    /// Places.
+    /// Maximum number of places.
     pub limit: Limit<20>,
-    /// Places to skip; none.
+    /// Places to skip (default: none).
     pub offset: usize,
 }
 
-/// What procs captured.
+/// An object captured by procs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Capture {
     /// `self`, or `local name`.
     pub label: String,
-    /// Class of what was captured; a class or module itself by its name.
+    /// Class of the captured object; classes and modules have their own name.
     pub class: String,
-    /// Procs that captured it.
+    /// Number of procs that captured it.
     pub count: u64,
 }
 
-/// Procs that were written at one place.
+/// Procs defined at the same place.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// File; null if it is not known.
+    /// File; null if unknown.
     pub file: Option<String>,
     /// Line.
     pub line: Option<u32>,
-    /// Method or block that it was written in.
+    /// Method or block that defines it.
     pub method: Option<String>,
-    /// The place is where it was written; else, where the proc was allocated.
+    /// Whether the place is the definition; otherwise it is the allocation site.
     pub written: bool,
     /// Procs.
     pub count: u64,
     /// Sum of their memsizes.
     pub size: u64,
-    /// Bytes that they retain; null if the dump has no roots.
+    /// Retained size; null if the dump has no roots.
     pub retained: Option<u64>,
-    /// Of the memsize of the whole heap: what they retain.
+    /// Retained size as a percentage of the whole heap's memsize.
     pub percent: f64,
     /// First generation in which one of them was allocated.
     pub first_generation: Option<u32>,
-    /// The last.
+    /// Last such generation.
     pub last_generation: Option<u32>,
-    /// What they captured, the most common first.
+    /// Captured objects, the most common first.
     pub captures: Vec<Capture>,
-    /// Who refers to them.
+    /// Their referrers.
     pub holders: Vec<Holder>,
     /// The one that retains most.
     pub example: Described,
-    /// A path from a root to that one, in words; null if no root reaches it.
+    /// A path from a root to the example, in words; null if no root reaches it.
     pub path: Option<String>,
-    /// What retains that one: the path without it, with places in files apart; null if no root reaches it.
+    /// Path without the example itself, with source locations as separate parts; null if no root reaches it.
     pub retained_by: Option<Phrase>,
 }
 
 /// The answer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Answer {
-    /// What places are sorted by.
+    /// Sort order of the places.
     pub sort: Sort,
     /// Places.
     pub rows: Vec<Row>,
-    /// Places behind those that are shown.
+    /// Places after those that are shown.
     pub more: usize,
     /// Procs.
     pub count: u64,
@@ -106,13 +107,13 @@ pub struct Answer {
     pub size: u64,
 }
 
-/// Captured objects and holders returned for a place.
+/// Maximum number of captured objects and of referrers per place.
 const PARTS: usize = 5;
 
-/// Names of the facts that say where a proc was written: file, line, method.
+/// Names of the facts about a proc's definition: file, line, method.
 pub(super) const WRITTEN: [&str; 3] = ["source_file", "source_line", "name"];
 
-/// Where procs were written.
+/// The definition of procs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Place {
     pub file: Option<NameId>,
@@ -130,7 +131,7 @@ impl Question {
     /// The answer.
     ///
     /// # Errors
-    /// If the filter is not right, or the index cannot be read.
+    /// If the filter is invalid, or the index cannot be read.
     pub fn answer(&self, heap: &Heap) -> Result<Answer, Error> {
         let selection = Selection::new(heap, self.r#where.as_deref())?;
         let procs = Procs::of(heap, &selection)?;
@@ -204,7 +205,7 @@ impl Procs {
             .zip(0..)
             .for_each(|(&place, row)| rank[place as usize] = row);
         let row = |id: u32| rank.get(self.groups.of[id as usize] as usize).copied();
-        // Most objects are no procs, and the set is small enough to stay near the processor.
+        // Most objects are not procs, and the set is small enough for the CPU cache.
         let shown = |(): &mut (), id: u32| row(id).is_some_and(|row| row != NONE);
         let (shown, _) = BitSet::filled(self.groups.of.len(), || (), shown);
         let of = |id: u32| match shown.contains(id) {
@@ -251,7 +252,7 @@ impl Procs {
     }
 }
 
-/// Where a proc was written, if the dump says so.
+/// The definition of a proc, if the dump has it.
 pub(super) fn written(
     heap: &Heap,
     id: u32,
@@ -273,7 +274,7 @@ pub(super) fn written(
     })
 }
 
-/// What the procs of each group captured: themselves, or in the environment that they have.
+/// The objects that the procs of each group captured, directly or in their environment.
 fn captures(
     heap: &Heap,
     describer: &Describer<'_>,
@@ -282,7 +283,7 @@ fn captures(
 ) -> Result<Vec<Vec<Capture>>, Error> {
     let graph = heap.graph(&[])?;
     let labels = heap.labels()?;
-    // Label and class, with procs and an example of a reference.
+    // Label and class, with the number of procs and an example reference.
     let mut counts: FxHashMap<(u32, u32, String), (u64, usize)> = FxHashMap::default();
     let mut seen: FxHashSet<(u32, u32)> = FxHashSet::default();
     let edges = |node: u32| describer.words.row(node).unwrap_or(0..0);

@@ -1,4 +1,4 @@
-//! The objects that a filter chooses.
+//! Objects chosen by a filter.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use crate::query::{Comparison, Condition, Field, Order};
 use memprof_heap::graph::BitSet;
 use memprof_heap::{FOLDED, Heap};
 
-/// Objects of a heap: all, or those that meet a filter. What was folded into its owner is in none.
+/// Objects of a heap: all, or those that match a filter. Objects folded into their owner are excluded.
 pub struct Selection<'h> {
     flags: &'h [u32],
     /// `None` for all.
@@ -16,10 +16,10 @@ pub struct Selection<'h> {
 }
 
 impl<'h> Selection<'h> {
-    /// The objects that meet a filter, or all.
+    /// The objects that match a filter, or all.
     ///
     /// # Errors
-    /// If the filter is not right, or the index cannot be read.
+    /// If the filter is invalid, or the index cannot be read.
     pub fn new(heap: &'h Heap, filter: Option<&str>) -> Result<Selection<'h>, Error> {
         let flags = heap.flag_words()?;
         let Some(filter) = filter.filter(|filter| !filter.trim().is_empty()) else {
@@ -48,7 +48,7 @@ impl<'h> Selection<'h> {
                 let group = groups.get(id as usize);
                 group.is_some_and(|&group| possible.get(group as usize) == Some(&true))
             }) && sites.as_ref().is_none_or(|possible| {
-                // Objects whose site is not known are behind the last one.
+                // The last entry is for objects whose site is unknown.
                 let site = columns.site_number(id).unwrap_or(possible.len() - 1);
                 possible.get(site) == Some(&true)
             })
@@ -77,7 +77,7 @@ impl<'h> Selection<'h> {
         })
     }
 
-    /// The same without garbage, if the dump has roots by which that is known.
+    /// The same without garbage, if the dump has roots.
     ///
     /// # Errors
     /// See [`new`](Self::new).
@@ -107,7 +107,7 @@ impl<'h> Selection<'h> {
         }
     }
 
-    /// All of them as a set.
+    /// All of them, as a set.
     pub fn into_set(self) -> BitSet {
         match self.chosen {
             Some(chosen) => chosen,
@@ -120,12 +120,12 @@ impl<'h> Selection<'h> {
         self.chosen.is_none()
     }
 
-    /// The chosen objects, in order of address.
+    /// The chosen objects, ordered by address.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.flags.len() as u32).filter(|&id| self.contains(id))
     }
 
-    /// How many there are.
+    /// Number of chosen objects.
     pub fn count(&self) -> usize {
         match &self.chosen {
             Some(chosen) => chosen.count(),
@@ -134,7 +134,7 @@ impl<'h> Selection<'h> {
     }
 }
 
-/// The numbers of the objects whose address meets a condition: they are in order of address.
+/// The numbers of the objects whose address meets a condition: numbers are ordered by address.
 fn places(heap: &Heap, comparison: &Comparison) -> Option<Vec<Range<u32>>> {
     let addresses = heap.addresses();
     if comparison.field != Field::Address || !addresses.are_aligned() {
@@ -173,7 +173,7 @@ fn places(heap: &Heap, comparison: &Comparison) -> Option<Vec<Range<u32>>> {
     })
 }
 
-/// What lies between ranges that are in ascending order.
+/// The gaps between ranges that are in ascending order.
 fn others(ranges: &[Range<u32>], end: u32) -> Vec<Range<u32>> {
     let starts = std::iter::once(0).chain(ranges.iter().map(|range| range.end));
     let ends = ranges.iter().map(|range| range.start).chain([end]);

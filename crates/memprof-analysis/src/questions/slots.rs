@@ -1,4 +1,4 @@
-//! `slots`: how full the pages of the heap are, and what compaction could give back.
+//! `slots`: how full the heap's pages are, and how much memory compaction could release.
 
 mod layout;
 #[cfg(test)]
@@ -17,34 +17,34 @@ use memprof_heap::Heap;
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Question {
-    /// Percent of used slots up to which a page is nearly empty; 10.
+    /// Percentage of used slots up to which a page counts as nearly empty (default: 10).
     pub nearly_empty: Option<f64>,
 }
 
-/// Pages whose slots are of one size.
+/// Pages with the same slot size.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OfSize {
     /// Bytes of a slot.
     pub slot: u64,
-    /// Pages that have objects.
+    /// Pages with objects.
     pub pages: u64,
-    /// Slots in these.
+    /// Slots in these pages.
     pub slots: u64,
-    /// Slots that have an object, be it garbage.
+    /// Slots with an object, including garbage.
     pub used: u64,
-    /// The others.
+    /// Free slots.
     pub free: u64,
-    /// Used slots in percent.
+    /// Percentage of used slots.
     pub fill: f64,
     /// Pages by used slots: up to 10 %, up to 20 % and so on.
     pub fill_histogram: [u64; 10],
     /// Pages that are nearly empty.
     pub nearly_empty_pages: u64,
-    /// Objects that keep these from being given back.
+    /// Objects that prevent the release of these pages.
     pub nearly_empty_objects: u64,
-    /// Pages that would not be needed if objects stood side by side.
+    /// Pages that compaction could release.
     pub returnable_pages: u64,
-    /// Bytes of these.
+    /// Bytes of these pages.
     pub returnable: u64,
 }
 
@@ -53,33 +53,33 @@ pub struct OfSize {
 pub struct Answer {
     /// Bytes of a page.
     pub page_size: u64,
-    /// By size of the slots.
+    /// By slot size.
     pub rows: Vec<OfSize>,
-    /// Pages that have objects.
+    /// Pages with objects.
     pub pages: u64,
-    /// Pages without any, as far as the GC's numbers show; null if the dump does not have these.
+    /// Pages without objects, according to the GC statistics; null if the dump lacks these.
     pub empty_pages: Option<u64>,
-    /// Bytes of all pages that have objects.
+    /// Bytes of all pages with objects.
     pub size: u64,
-    /// Slots in these.
+    /// Slots in these pages.
     pub slots: u64,
-    /// Slots that have an object.
+    /// Slots with an object.
     pub used: u64,
-    /// The others.
+    /// Free slots.
     pub free: u64,
-    /// Bytes of the others.
+    /// Bytes of the free slots.
     pub free_size: u64,
-    /// Used slots in percent.
+    /// Percentage of used slots.
     pub fill: f64,
-    /// Bytes that could be given back if objects stood side by side.
+    /// Bytes that compaction could release.
     pub returnable: u64,
-    /// Of the bytes of all pages.
+    /// Their percentage of all pages' bytes.
     pub percent: f64,
-    /// All of it in a sentence.
+    /// Summary in a sentence.
     pub sentence: String,
 }
 
-/// Percent up to which a page is nearly empty.
+/// Percentage up to which a page counts as nearly empty.
 const NEARLY_EMPTY: f64 = 10.0;
 
 impl OfSize {
@@ -128,7 +128,7 @@ impl Question {
     /// The answer.
     ///
     /// # Errors
-    /// If the dump does not contain the sizes of slots.
+    /// If the dump lacks the slot sizes.
     pub fn answer(&self, heap: &Heap) -> Result<Answer, Error> {
         let layout = Layout::of(heap);
         let nearly_empty = self.nearly_empty.unwrap_or(NEARLY_EMPTY);
@@ -176,7 +176,7 @@ impl Question {
     }
 }
 
-/// Percent of the pages that make fragmentation worth a word.
+/// Percentage of releasable pages from which fragmentation is worth mentioning.
 const FRAGMENTED: f64 = 10.0;
 
 fn sentence(answer: &Answer) -> String {

@@ -1,4 +1,4 @@
-//! Sums of groups of objects: how many, how large, what they retain, when they were allocated.
+//! Sums of groups of objects: number, size, retained size, generations.
 
 use std::io;
 use std::ops::Range;
@@ -11,9 +11,9 @@ use memprof_heap::{Heap, NONE, Sizes};
 pub(super) struct Tally {
     pub count: u64,
     pub size: u64,
-    /// Bytes that the group's objects retain, each for itself; 0 if there are no roots.
+    /// Bytes that the group's objects retain individually; 0 if there are no roots.
     pub retained: u64,
-    /// First and last generation; [`NONE`] if it is not known of any.
+    /// First and last generation; [`NONE`] if unknown for all.
     pub first: u32,
     pub last: u32,
 }
@@ -41,7 +41,7 @@ impl Tally {
         });
     }
 
-    /// Adds another group, except what it retains.
+    /// Adds another group, except its retained size.
     pub fn merge(&mut self, other: &Tally) {
         self.count += other.count;
         self.size = self.size.saturating_add(other.size);
@@ -59,17 +59,17 @@ impl Tally {
     }
 }
 
-/// Which group each object is in, [`NONE`] for none; a group may be part of another.
+/// The group of each object, [`NONE`] if it has none; a group may be part of another.
 #[derive(Default)]
 pub(super) struct Groups {
     pub of: Vec<u32>,
     pub count: usize,
-    /// The group that each is a part of, [`NONE`] for none; empty if there is no such order. It has no circles.
+    /// The parent of each group, [`NONE`] for none; empty if groups have no parents. There are no cycles.
     pub parents: Vec<u32>,
 }
 
 impl Groups {
-    /// A group and those that it is a part of.
+    /// A group and its ancestors.
     pub fn chain(&self, group: u32) -> impl Iterator<Item = u32> + '_ {
         let parent = |group: &u32| {
             self.parents
@@ -80,7 +80,7 @@ impl Groups {
         std::iter::successors((group != NONE).then_some(group), parent)
     }
 
-    /// The groups in each group; behind the last one, those that are in none.
+    /// The children of each group; the last entry has the groups without parent.
     pub fn children(&self) -> Vec<Vec<u32>> {
         let mut children = vec![Vec::new(); self.count + 1];
         for (&parent, group) in self.parents.iter().zip(0..) {
@@ -94,7 +94,7 @@ impl Groups {
         Ok(self.tally_and_retained(heap)?.0)
     }
 
-    /// The same, with what the objects of all groups retain together.
+    /// The same, with the joint retained size of all groups.
     pub fn tally_and_retained(&self, heap: &Heap) -> io::Result<(Vec<Tally>, u64)> {
         let mut tallies = self.sums(heap)?;
         let (sums, all) = self.retained(heap)?;
@@ -104,7 +104,7 @@ impl Groups {
         Ok((tallies, all))
     }
 
-    /// Sums of all groups without what they retain.
+    /// Sums of all groups without retained sizes.
     pub fn sums(&self, heap: &Heap) -> io::Result<Vec<Tally>> {
         let memsizes = heap.memsizes()?;
         let generations = heap.generations()?;
@@ -135,7 +135,7 @@ impl Groups {
         Ok(tallies)
     }
 
-    /// What the top members of each group in the dominator tree retain, and those of all groups together.
+    /// The retained size of each group's top members in the dominator tree, and that of all groups together.
     pub fn retained(&self, heap: &Heap) -> io::Result<(Vec<u64>, u64)> {
         let mut sums = (vec![0; self.count], 0);
         if heap.categories().is_empty() {
@@ -175,8 +175,8 @@ impl Groups {
         Ok(sums)
     }
 
-    /// How many objects a thread takes at a time: all, if there are so many groups that sums of each part would be more
-    /// work than the objects.
+    /// Number of objects that a thread takes at a time: all, if the sums of that many groups per part would take longer
+    /// than the objects.
     fn part(&self, part: usize) -> usize {
         if self.count < self.of.len() / MANY {
             part
@@ -186,19 +186,19 @@ impl Groups {
     }
 }
 
-/// Of fewer objects than one in so many the places in the tree are put in order: that is faster than to go through it.
+/// For fewer than one in so many objects, sorting their places in the tree is faster than a pass over it.
 const FEW: usize = 16;
 
-/// With more groups than one for so many objects one thread does it all, but in tests.
+/// With more groups than one per so many objects a single thread does all the work, except in tests.
 const MANY: usize = if cfg!(test) { 1 } else { 64 };
 
-/// Sums of what the top members of groups retain, whose nodes are met in the order of the tree.
+/// Retained size of the top members of groups; nodes arrive in tree order.
 struct Top<'g> {
     groups: &'g Groups,
     retained: &'g Sizes,
-    /// Where the subtree of the last top member of each group ends.
+    /// End of the last top member's subtree, by group.
     ends: Vec<u32>,
-    /// The same of all groups together.
+    /// The same for all groups together.
     end: u32,
     sums: Vec<u64>,
     sum: u64,
@@ -216,7 +216,7 @@ impl<'g> Top<'g> {
         }
     }
 
-    /// To be called of the nodes above the first one that is met: they were met before, and are not counted here.
+    /// Enters the nodes above the first one of a part: an earlier part has counted them.
     fn enter(&mut self, tree: &Tree, node: u32) {
         let group = self.groups.of.get(node as usize).copied().unwrap_or(NONE);
         let Some(place) = tree.place(node).filter(|_| group != NONE) else {
@@ -246,7 +246,7 @@ impl<'g> Top<'g> {
                 .get_mut(group as usize)
                 .filter(|end| place >= **end)
             else {
-                // Then it is below a member of all the groups that this one is a part of, too.
+                // Then it is also below a member of all ancestor groups.
                 break;
             };
             *end = subtree_end;
@@ -256,7 +256,7 @@ impl<'g> Top<'g> {
     }
 }
 
-/// In percent, with two places.
+/// A percentage, rounded to two decimals.
 pub(super) fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 {
         return 0.0;

@@ -1,4 +1,4 @@
-//! `threads`: what each thread does, and what its stack holds.
+//! `threads`: the state of each thread, and the objects that its stack references.
 
 #[cfg(test)]
 mod tests;
@@ -19,13 +19,13 @@ use memprof_heap::{FOLDED, Heap, Label, Packed};
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Question {
-    /// Which threads; all.
+    /// Filter for the threads (default: all).
     pub r#where: Option<String>,
-    /// Threads.
+    /// Maximum number of threads.
     pub limit: Limit<20>,
-    /// Threads to skip; none.
+    /// Threads to skip (default: none).
     pub offset: usize,
-    /// Local variables, and other objects, that are shown of each.
+    /// Maximum number of local variables, and of other objects, per thread.
     pub held_limit: Limit<10>,
 }
 
@@ -35,15 +35,15 @@ pub struct Row {
     /// The thread.
     #[serde(flatten)]
     pub object: Described,
-    /// What the dump says about it: name, status, backtrace, variables.
+    /// Facts in the dump: name, status, backtrace, variables.
     pub facts: Vec<(String, serde_json::Value)>,
-    /// Local variables of its frames, and those that blocks can see: those that retain most.
+    /// Local variables of its frames, and those visible to blocks: those that retain most.
     pub locals: Vec<Reference>,
-    /// How many there are.
+    /// Total number.
     pub locals_count: usize,
-    /// What it refers to besides, each object once: those that retain most. The VM's own objects are left out.
+    /// Other referenced objects, each once, without the VM's own: those that retain most.
     pub held: Vec<Reference>,
-    /// How many there are.
+    /// Total number.
     pub held_count: usize,
 }
 
@@ -52,7 +52,7 @@ pub struct Row {
 pub struct Answer {
     /// Threads, those that retain most first.
     pub rows: Vec<Row>,
-    /// Threads behind those that are shown.
+    /// Threads after those that are shown.
     pub more: usize,
     /// Threads.
     pub count: usize,
@@ -64,7 +64,7 @@ impl Question {
     /// The answer.
     ///
     /// # Errors
-    /// If the filter is not right, or the index cannot be read.
+    /// If the filter is invalid, or the index cannot be read.
     pub fn answer(&self, heap: &Heap) -> Result<Answer, Error> {
         let selection = Selection::new(heap, self.r#where.as_deref())?;
         let is_thread: Vec<bool> = heap
@@ -109,7 +109,7 @@ fn row(heap: &Heap, describer: &Describer<'_>, thread: u32, limit: usize) -> Res
     let mut seen = FxHashSet::default();
     let environments: Vec<u32> = environments.filter(|&node| seen.insert(node)).collect();
     let flags = heap.flag_words()?;
-    // Frames on a stack, the VM's own objects and memprof's do not explain what retains an object.
+    // Frames on a stack, the VM's own objects and memprof's do not explain why an object is retained.
     let ours = |edge: &usize| {
         let target = words.target(*edge);
         let is_folded = (flags.get(target as usize)).is_some_and(|flags| flags & FOLDED.0 != 0);

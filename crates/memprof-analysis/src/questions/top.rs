@@ -1,4 +1,4 @@
-//! `top`: objects, the largest first; the list of objects in general.
+//! `top`: objects, the largest first, or in another order.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,20 +10,20 @@ use super::describe::{Described, Describer};
 use super::{Error, Limit, Selection};
 use memprof_heap::{Heap, NONE};
 
-/// What objects are sorted by.
+/// Sort order of the objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sort {
-    /// What they retain.
+    /// Retained size.
     #[default]
     Retained,
     /// Memsize.
     Size,
-    /// Elements of a collection, bytes of a text.
+    /// Number of elements of a collection, bytes of a text.
     Length,
-    /// References that they have.
+    /// Number of references.
     References,
-    /// References that objects have to them.
+    /// Number of referrers.
     Referrers,
     /// Steps from the roots.
     Depth,
@@ -35,38 +35,38 @@ pub enum Sort {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Question {
-    /// What they are sorted by; retained.
+    /// Sort order (default: retained size).
     pub sort: Sort,
-    /// Which objects; all.
+    /// Filter for the objects (default: all).
     pub r#where: Option<String>,
-    /// Objects.
+    /// Maximum number of objects.
     pub limit: Limit<20>,
-    /// Objects to skip; none.
+    /// Objects to skip (default: none).
     pub offset: usize,
 }
 
-/// An object with what it was sorted by.
+/// An object with its sort value.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
     /// The object.
     #[serde(flatten)]
     pub object: Described,
-    /// What it was sorted by; null if that is not known, or it is the address.
+    /// The sort value; null if unknown, or sorted by address.
     pub value: Option<u64>,
 }
 
 /// The answer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Answer {
-    /// What they are sorted by.
+    /// Sort order.
     pub sort: Sort,
     /// Objects.
     pub objects: Vec<Row>,
-    /// Objects that were chosen.
+    /// Number of chosen objects.
     pub count: usize,
     /// Sum of their memsizes.
     pub size: u64,
-    /// Objects behind those that are shown.
+    /// Objects after those that are shown.
     pub more: usize,
 }
 
@@ -74,7 +74,7 @@ impl Question {
     /// The answer.
     ///
     /// # Errors
-    /// If the filter is not right, or the index cannot be read.
+    /// If the filter is invalid, or the index cannot be read.
     pub fn answer(&self, heap: &Heap) -> Result<Answer, Error> {
         let selection = Selection::new(heap, self.r#where.as_deref())?;
         let end = self.limit.end(self.offset);
@@ -100,7 +100,7 @@ impl Question {
         })
     }
 
-    /// The first objects in order, with what they were sorted by.
+    /// The first objects in order, with their sort values.
     fn first(
         &self,
         heap: &Heap,
@@ -142,8 +142,7 @@ impl Question {
     }
 }
 
-/// The objects with the largest values, the largest first; of equal ones that with the lowest address. Those without a
-/// value come last.
+/// The objects with the largest values, the largest first; equal ones by address. Those without a value come last.
 pub(super) fn largest(
     ids: impl Iterator<Item = u32>,
     count: usize,
@@ -152,7 +151,7 @@ pub(super) fn largest(
     largest_of(ids.map(|id| (id, value(id))), count)
 }
 
-/// The same of objects with their values.
+/// The same for pairs of objects and values.
 pub(super) fn largest_of(
     objects: impl IntoIterator<Item = (u32, Option<u64>)>,
     count: usize,

@@ -1,4 +1,4 @@
-//! Whether a dump says where objects were allocated, and what it takes for the next one to say it.
+//! Whether a dump has allocation sites, and how to get them in the next one.
 
 use serde_json::Value;
 
@@ -6,17 +6,17 @@ use super::overview::process_facts::header;
 use super::units::{bytes, thousands};
 use memprof_heap::Heap;
 
-/// What `require "memprof/signal"` defines.
+/// The class that `require "memprof/signal"` defines.
 const SIGNAL: &str = "Memprof::OnSignal";
 
 /// Whether objects were tracked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tracking {
-    /// Some were.
+    /// Some objects were.
     On,
-    /// None was, though memprof waits in the process for a signal.
+    /// No object was, although memprof waits for a signal in the process.
     Off,
-    /// None was, and memprof need not have been there.
+    /// No object was, and memprof may not have been loaded.
     Unknown,
 }
 
@@ -32,7 +32,7 @@ impl Tracking {
         }
     }
 
-    /// What to do for objects to be tracked.
+    /// How to get objects tracked.
     pub fn advice(self) -> &'static str {
         match self {
             Tracking::On => "track earlier",
@@ -46,7 +46,7 @@ impl Tracking {
     }
 }
 
-/// What may spoil an answer about a heap, which has or does not have `lines` of allocations, if it could.
+/// Possible errors of an answer about a heap; `lines` says whether it has allocation lines, if it could.
 pub(super) fn remarks(heap: &Heap, lines: Option<bool>) -> Vec<String> {
     let unknown = (lines == Some(false)).then(|| match Tracking::of(heap) {
         Tracking::On => "The lines that allocated these objects are not known: they were allocated before tracking began, or by C code.".to_owned(),
@@ -75,7 +75,7 @@ pub(super) fn left_out(heap: &Heap) -> Option<String> {
     })
 }
 
-/// A line about what could not be learned of the Ruby in a core file, if there is anything.
+/// A line about the unknown facts of the Ruby in a core file, if there are any.
 pub(super) fn not_learned(heap: &Heap) -> Option<String> {
     let header = header(heap);
     let unknown: Vec<&str> = (header.get("unknown")?.as_array()?.iter())

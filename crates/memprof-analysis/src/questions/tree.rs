@@ -1,4 +1,4 @@
-//! The dominator tree: what keeps what alive.
+//! The dominator tree: which objects retain which.
 
 use std::cmp::Reverse;
 
@@ -11,48 +11,48 @@ use super::{Error, Limit};
 use memprof_heap::graph;
 use memprof_heap::{Heap, Sizes};
 
-/// `tree`: what an object keeps alive, level by level.
+/// `tree`: the objects that an object retains, level by level.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Question {
-    /// The object; from the roots if there is none.
+    /// The object (default: the roots).
     pub of: Option<Named>,
-    /// Objects of one class as one: true.
+    /// Whether to merge the objects of one class.
     pub by_class: bool,
-    /// Levels.
+    /// Maximum depth.
     pub depth: Limit<3>,
-    /// Largest of each level.
+    /// Maximum number of branches per level.
     pub limit: Limit<10>,
-    /// Bytes that a branch must retain to be shown; 1.
+    /// Minimum retained size of a branch in bytes (default: 1).
     pub min: Option<u64>,
 }
 
-/// A branch of the tree: an object, or all objects of a class below one branch.
+/// A branch of the tree: an object, or all objects of a class below the same branch.
 #[derive(Clone, Debug, Serialize)]
 pub struct Branch {
-    /// The object; of a class, the largest one.
+    /// The object; for a class, the largest one.
     #[serde(flatten)]
     pub object: Described,
-    /// What leads here from the branch above, if that refers to it.
+    /// Label of the reference from the branch above, if that references it.
     pub label: Option<String>,
-    /// Objects.
+    /// Number of objects.
     pub count: u64,
-    /// Bytes that all of them retain.
+    /// Their retained size.
     pub sum: u64,
-    /// What they keep alive, the largest first.
+    /// The objects that they retain, the largest first.
     pub branches: Vec<Branch>,
-    /// Branches that are not shown, and what they retain.
+    /// Number and retained size of the branches that are not shown.
     pub more: (u64, u64),
 }
 
-/// Levels that can be asked for: an answer is nested as deep.
+/// Maximum depth: the answer is nested as deeply.
 const DEEPEST: usize = 40;
 
 impl Question {
     /// The answer.
     ///
     /// # Errors
-    /// If there is no such object.
+    /// If the object does not exist.
     pub fn answer(&self, heap: &Heap) -> Result<Branch, Error> {
         let node = match &self.of {
             Some(named) => named.find(heap)?,
@@ -72,7 +72,7 @@ impl Question {
     }
 }
 
-/// What branches retain, and their objects, the largest one first.
+/// Retained size and objects of a branch, the largest object first.
 type Part = (u64, Vec<u32>);
 
 struct Growing<'h> {
@@ -87,7 +87,7 @@ struct Growing<'h> {
 }
 
 impl Growing<'_> {
-    /// `nodes` are not empty, the largest is first.
+    /// `nodes` must not be empty, and the largest comes first.
     fn branch(&self, nodes: &[u32], above: Option<u32>, depth: usize) -> Branch {
         let first = nodes[0];
         let (all, sum, parts) = match self.by_class {
@@ -120,7 +120,7 @@ impl Growing<'_> {
         nodes.iter().flat_map(|&node| self.tree.children(node))
     }
 
-    /// How many objects are below, what they retain, and the largest ones.
+    /// The number of objects below, their retained size, and the largest ones.
     fn objects(&self, nodes: &[u32]) -> (usize, u64, Vec<Part>) {
         let (mut all, mut sum) = (0, 0_u64);
         let counted = self.below(nodes).inspect(|&child| {
@@ -136,10 +136,10 @@ impl Growing<'_> {
         (all, sum, parts)
     }
 
-    /// The same with all objects of a class as one, those of different classes of one name, too.
+    /// The same with the objects of a class merged, including those of different classes with the same name.
     fn classes(&self, nodes: &[u32]) -> (usize, u64, Vec<Part>) {
         let mut by_name: FxHashMap<&str, usize> = FxHashMap::default();
-        // Objects of one group have one class.
+        // The objects of a group have the same class.
         let mut by_group: FxHashMap<u32, usize> = FxHashMap::default();
         let mut parts: Vec<Part> = Vec::new();
         for child in self.below(nodes) {

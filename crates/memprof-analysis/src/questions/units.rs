@@ -1,4 +1,4 @@
-//! Numbers as people read them.
+//! Human-readable numbers.
 
 /// `1,234,567`.
 pub(super) fn thousands(number: u64) -> String {

@@ -1,4 +1,4 @@
-//! Objects, references and paths in words, as a person would say them: `$cache -> Hash["user:42"] -> Session@user`.
+//! Objects, references and paths in words, as people would write them: `$cache -> Hash["user:42"] -> Session@user`.
 
 mod path;
 
@@ -11,13 +11,13 @@ use memprof_dump::record::{Flags, Kind, NameId, Value};
 use memprof_heap::graph::Graph;
 use memprof_heap::{Group, Heap, Label, NONE, Packed};
 
-/// What stands between the steps of a path.
+/// Separator of the steps of a path.
 pub(super) const ARROW: &str = " -> ";
 
-/// Characters that are shown of a text.
+/// Maximum length of a shown text, in characters.
 const SHOWN: usize = 60;
 
-/// Puts a heap into words.
+/// Describes a heap in words.
 pub struct Words<'h> {
     heap: &'h Heap,
     classes: Vec<u32>,
@@ -29,7 +29,7 @@ pub struct Words<'h> {
     places: &'h [u32],
     flags: &'h [u32],
     known: Known,
-    /// What singleton classes belong to, as far as that is a class or module.
+    /// The attached objects of singleton classes, if these are classes or modules.
     attached: FxHashMap<u32, u32>,
 }
 
@@ -43,7 +43,7 @@ struct Known {
 }
 
 impl<'h> Words<'h> {
-    /// Loads what it takes.
+    /// Loads the required columns.
     ///
     /// # Errors
     /// If the index cannot be read.
@@ -88,7 +88,7 @@ impl<'h> Words<'h> {
         self.heap.groups().get(group as usize)
     }
 
-    /// Type of data, kind of imemo.
+    /// Type of data, or kind of imemo.
     pub fn internal_name(&self, node: u32) -> Option<&'h str> {
         let name = self.group(node).and_then(|group| group.name);
         name.map(|name| self.heap.name(name))
@@ -99,7 +99,7 @@ impl<'h> Words<'h> {
         self.group(node).map_or("root", |group| group.kind.name())
     }
 
-    /// Name of an object's class, or what stands for it; of a root, its category.
+    /// Name of an object's class or a substitute; for a root, its category.
     pub fn class(&self, node: u32) -> &'h str {
         match self.group(node) {
             Some(group) => {
@@ -123,7 +123,7 @@ impl<'h> Words<'h> {
         }
     }
 
-    /// Where the code of an object was written: of a proc, an iseq.
+    /// Source location of an object's code: of a proc or iseq.
     pub fn source(&self, node: u32) -> Option<(String, u32)> {
         let file = self.fact(node, self.known.source_file)?;
         let line = self
@@ -153,14 +153,14 @@ impl<'h> Words<'h> {
             .filter(|&length| length != NONE)
     }
 
-    /// A class or module: its name, or what it belongs to.
+    /// A class or module: its name, or the object that it belongs to.
     fn class_words(&self, node: u32, kind: Kind) -> String {
         let facts = self.heap.class_object(node);
         if let Some(name) = facts.and_then(|facts| facts.name) {
             return self.heap.name(name).to_owned();
         }
         if kind == Kind::ICLASS {
-            // It refers to its module as objects do to their class. That of a class holds its methods below those of
+            // It references its module as objects reference their class. The origin of a class has its methods, behind
             // the modules that are prepended to it.
             let stands_for = self.class_of(node);
             let is_class = (stands_for.and_then(|id| self.group(id)))
@@ -221,7 +221,7 @@ impl<'h> Words<'h> {
         self.object_phrase(node).to_string()
     }
 
-    /// The same, with the place in a file apart.
+    /// The same, with the source location as a separate part.
     pub fn object_phrase(&self, node: u32) -> Phrase {
         let Some(group) = self.group(node) else {
             return self.root(node).into();
@@ -251,7 +251,7 @@ impl<'h> Words<'h> {
         text.into()
     }
 
-    /// What has a name, a place in a file, or an owner.
+    /// Objects with a name, a source location or an owner.
     fn named(&self, node: u32, class: &str) -> Phrase {
         let mut words = class.to_owned();
         let owner = self.fact(node, self.known.owner);
@@ -269,7 +269,7 @@ impl<'h> Words<'h> {
         words.into()
     }
 
-    /// The reference from one object to another that says most: its place among the graph's targets.
+    /// The most informative reference from one object to another: its place among the graph's targets.
     pub fn edge(&self, from: u32, to: u32) -> Option<usize> {
         let row = self.row(from)?;
         let mut edges = row.filter(|&index| self.targets[index] == to);
@@ -291,12 +291,12 @@ impl<'h> Words<'h> {
         (begin <= end && end <= self.targets.len()).then_some(begin..end)
     }
 
-    /// What a reference leads to.
+    /// The target of a reference.
     pub fn target(&self, edge: usize) -> u32 {
         self.targets.get(edge).copied().unwrap_or(NONE)
     }
 
-    /// The label of a reference: `@user`, `["user:42"]`, `[3]`, `STORE`, `$cache`; `None` if there is none.
+    /// The label of a reference: `@user`, `["user:42"]`, `[3]`, `STORE`, `$cache`; `None` if it has none.
     pub fn label_of(&self, edge: usize) -> Option<String> {
         let name = |name: NameId| self.heap.name(name).to_owned();
         Some(match Packed(*self.labels.get(edge)?).label() {
@@ -325,7 +325,7 @@ impl<'h> Words<'h> {
         })
     }
 
-    /// The label that leads from one object to another; `class` to the object's class, `finalizer` to the array of its finalizers.
+    /// The label of the reference from one object to another; `class` for the object's class, `finalizer` for its finalizers.
     pub fn label(&self, from: u32, to: u32) -> Option<String> {
         match self.edge(from, to) {
             Some(edge) => self.label_of(edge),
@@ -337,7 +337,7 @@ impl<'h> Words<'h> {
         }
     }
 
-    /// The class object that an object refers to.
+    /// The class object that an object references.
     pub fn class_of(&self, node: u32) -> Option<u32> {
         let group = *self.groups.get(node as usize)?;
         self.classes
@@ -347,7 +347,7 @@ impl<'h> Words<'h> {
     }
 }
 
-/// A text in quotes, shortened, without what would spoil a line.
+/// A quoted text, shortened, without characters that would break a line.
 fn shortened(text: &str, cut: bool) -> String {
     let mut shown: String = text.chars().take(SHOWN).collect();
     if cut || shown.len() < text.len() {
@@ -356,7 +356,7 @@ fn shortened(text: &str, cut: bool) -> String {
     format!("{shown:?}")
 }
 
-/// A place in a file.
+/// A source location.
 pub fn place(file: &str, line: u32) -> String {
     if line == 0 {
         file.to_owned()

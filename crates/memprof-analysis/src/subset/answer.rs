@@ -1,4 +1,4 @@
-//! A subset as an answer: its members with what they are marked with.
+//! A subset as an answer: its members with their annotations.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -17,9 +17,9 @@ pub struct Member {
     /// The object, root or group.
     #[serde(flatten)]
     pub object: Described,
-    /// Members that it refers to, by number.
+    /// Numbers of the members that it references.
     pub references: Vec<u32>,
-    /// Numbers that it is marked with.
+    /// Its annotations.
     pub annotations: BTreeMap<String, u64>,
 }
 
@@ -30,12 +30,12 @@ pub struct Answer {
     pub count: u64,
     /// Sum of their memsizes.
     pub size: u64,
-    /// Those of this page.
+    /// The members on this page.
     pub members: Vec<Member>,
 }
 
 impl<H: Deref<Target = Heap> + Clone> Subset<H> {
-    /// Members in order of their numbers, or those first that have the greatest number of an annotation.
+    /// Members ordered by number, or by an annotation, largest first.
     ///
     /// # Errors
     /// See [`Subset::all`].

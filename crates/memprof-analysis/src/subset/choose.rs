@@ -1,4 +1,4 @@
-//! Members by what they are.
+//! Members by type, class or query.
 
 use std::ops::Deref;
 
@@ -10,23 +10,23 @@ use crate::questions::{Error, Selection};
 use memprof_heap::Heap;
 use memprof_heap::graph::BitSet;
 
-/// How many members there are of each class.
+/// Number of members per class.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Stats {
-    /// Members of no known class or type.
+    /// Members whose class and type are unknown.
     pub unknown: u64,
-    /// Class, or what stands for it, and the number of its members; the most first. Roots are `ROOT`.
+    /// Class or a substitute, and the number of its members, largest first. Roots are `ROOT`.
     pub counts: Vec<(String, u64)>,
 }
 
-/// What roots are counted as.
+/// The class that roots are counted as.
 pub(super) const ROOT: &str = "ROOT";
 
-/// The class of objects whose class the dump does not have.
+/// The class of objects whose class is missing in the dump.
 const UNKNOWN: &str = "<unknown class>";
 
 impl<H: Deref<Target = Heap> + Clone> Subset<H> {
-    /// Members of a type, as `STRING`, in upper or lower case; roots are of type `ROOT`.
+    /// Members of a type such as `STRING`, in upper or lower case; roots are of type `ROOT`.
     ///
     /// # Errors
     /// See [`Subset::all`].
@@ -87,10 +87,10 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         (self.heap.len()..self.heap.root()).filter(|&node| self.contains(node))
     }
 
-    /// Objects that a query asks for ([`crate::query`]).
+    /// Objects that match a query ([`crate::query`]).
     ///
     /// # Errors
-    /// If the query is not right; see [`Subset::all`], too.
+    /// If the query is invalid; also see [`Subset::all`].
     pub fn find_all(&self, query: &str) -> Result<Subset<H>, Error> {
         let selection = Selection::new(&self.heap, Some(query))?;
         let mut members = BitSet::of(self.members.length(), selection.iter());
@@ -98,7 +98,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         Ok(self.with(members))
     }
 
-    /// Members that a function wants.
+    /// Members that a function accepts.
     pub fn filter(&self, wanted: impl FnMut(&u32) -> bool) -> Subset<H> {
         self.with(BitSet::of(
             self.members.length(),
@@ -106,7 +106,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         ))
     }
 
-    /// Each member with the same probability; the same ones for the same `seed`.
+    /// A random sample: each member with the same probability, reproducible with the same `seed`.
     pub fn sample(&self, ratio: f64, seed: u64) -> Subset<H> {
         let mut state = seed;
         self.filter(|_| {
@@ -119,7 +119,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         })
     }
 
-    /// How many members there are of each class.
+    /// Number of members per class.
     ///
     /// # Errors
     /// See [`Subset::all`].
@@ -157,7 +157,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         Ok(Stats { unknown, counts })
     }
 
-    /// Members with how many members each refers to, of those that refer to `least` or more; the fewest first.
+    /// Members that reference at least `least` members, with the number of these, smallest first.
     ///
     /// # Errors
     /// See [`Subset::all`].

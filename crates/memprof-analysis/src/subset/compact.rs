@@ -1,12 +1,12 @@
-//! A subset as a graph of its own, for algorithms that know numbers only.
+//! A subset as a separate graph, for algorithms that only know numbers.
 
 use super::subset_edges::View;
 use memprof_heap::NONE;
 use memprof_heap::graph::{BitSet, Extra, Graph};
 
-/// Members renumbered from 0, in order; one more node refers to where searches begin.
+/// Members renumbered from 0, in order; one more node references the starts of searches.
 pub(super) struct Compact {
-    /// The nodes by their numbers here.
+    /// The nodes by their compact numbers.
     pub nodes: Vec<u32>,
     numbers: Vec<u32>,
     offsets: Vec<u32>,
@@ -47,17 +47,17 @@ impl Compact {
         compact
     }
 
-    /// The node that refers to where searches begin.
+    /// The node that references the starts of searches.
     pub fn root(&self) -> u32 {
         self.nodes.len() as u32
     }
 
-    /// The number here of a node; [`NONE`] if it is no member.
+    /// The compact number of a node; [`NONE`] if it is not a member.
     pub fn number(&self, node: u32) -> u32 {
         self.numbers.get(node as usize).copied().unwrap_or(NONE)
     }
 
-    /// The node of a number here; [`NONE`] for the root.
+    /// The node with a compact number; [`NONE`] for the root.
     pub fn node(&self, number: u32) -> u32 {
         self.nodes.get(number as usize).copied().unwrap_or(NONE)
     }
@@ -72,7 +72,7 @@ impl Compact {
         }
     }
 
-    /// Nodes of numbers here, as a set of `length`; the root is left out.
+    /// Nodes with these compact numbers, as a set of `length`, without the root.
     pub fn set(&self, length: usize, numbers: impl IntoIterator<Item = u32>) -> BitSet {
         BitSet::of(length, numbers.into_iter().map(|number| self.node(number)))
     }

@@ -1,4 +1,4 @@
-//! Subsets as GML, which Gephi, yEd and networkx read.
+//! Subsets as GML, for Gephi, yEd and networkx.
 
 use std::io::Write;
 use std::ops::Deref;
@@ -11,11 +11,11 @@ use crate::questions::{Error, Words};
 use memprof_heap::Heap;
 
 impl<H: Deref<Target = Heap> + Clone> Subset<H> {
-    /// Writes the graph as GML: a node for each member, an edge for each member that it refers to. Annotations become
-    /// attributes of nodes. No two nodes have the same label: networkx takes labels for names of nodes.
+    /// Writes the graph as GML: a node for each member, an edge for each member that it references. Annotations become
+    /// node attributes. Labels are unique, as networkx identifies nodes by label.
     ///
     /// # Errors
-    /// If it cannot be written; see [`Subset::all`], too.
+    /// If writing fails; also see [`Subset::all`].
     pub fn to_gml(&self, out: &mut dyn Write) -> Result<(), Error> {
         let words = Words::new(&self.heap)?;
         let sizes = self.heap.memsizes()?;
@@ -59,10 +59,10 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
     }
 }
 
-/// Labels of nodes, each another one.
+/// Unique labels of nodes.
 struct Labels<'h> {
     heap: &'h Heap,
-    /// Those of roots and groups.
+    /// Labels of roots and groups.
     taken: FxHashSet<String>,
 }
 
@@ -79,7 +79,7 @@ impl Labels<'_> {
     }
 }
 
-/// A name as GML allows it for a key: letters and digits, a letter first.
+/// A name as a valid GML key: letters and digits, beginning with a letter.
 fn key(name: &str) -> String {
     let clean = name.chars().filter(char::is_ascii_alphanumeric);
     let clean: String = clean.collect();

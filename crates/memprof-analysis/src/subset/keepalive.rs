@@ -1,4 +1,4 @@
-//! How many nodes each of some nodes reaches: what it keeps alive, and perhaps not alone.
+//! Number of nodes that given nodes reach, and thus keep alive, perhaps together with others.
 
 use std::ops::Deref;
 
@@ -8,21 +8,21 @@ use crate::questions::Error;
 use memprof_heap::graph::{self, BitSet, Graph};
 use memprof_heap::{Heap, NONE};
 
-/// The annotation that says how many nodes a node reaches, itself counted.
+/// The annotation with the number of nodes that a node reaches, including itself.
 pub(super) const KEEPALIVE: &str = "keepalive_count";
 
-/// Where two sets of nodes meet.
+/// The border between two sets of nodes.
 #[derive(Clone)]
 pub struct Interface<H> {
-    /// Members that are outside of the other set and refer to some in it.
+    /// Members outside of the other set that reference members of it.
     pub border: Subset<H>,
-    /// The members of the other set to which they refer, marked with their `keepalive_count`.
+    /// The members of the other set that they reference, annotated with their `keepalive_count`.
     pub inside: Subset<H>,
 }
 
 impl<H: Deref<Target = Heap> + Clone> Subset<H> {
-    /// How many members each of these reaches, itself counted: each once, in circles, too. What several of them reach counts
-    /// for each.
+    /// Number of members that each of these reaches, including itself; cycles are allowed. Members that several of them
+    /// reach count for each.
     ///
     /// # Errors
     /// See [`Subset::all`].
@@ -30,7 +30,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         self.keepalive_within(nodes, u64::MAX)
     }
 
-    /// The same, as far as it can be had by so many visits of nodes: in order of `nodes`, the last ones may be missing.
+    /// The same, limited to `visits` visits of nodes: the last ones of `nodes` may be missing.
     pub(crate) fn keepalive_within(&self, nodes: &[u32], visits: u64) -> Result<Annotation, Error> {
         let compact = Compact::of(&self.view()?, &self.members, []);
         let graph = compact.graph();
@@ -46,7 +46,8 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         Ok(counts)
     }
 
-    /// The members of `other` that are members here, marked with how many members they reach here (`keepalive_count`).
+    /// The members of `other` that are members here, annotated with the number of members they reach here
+    /// (`keepalive_count`).
     ///
     /// # Errors
     /// See [`Subset::all`].
@@ -56,7 +57,8 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         Ok(other.annotate(KEEPALIVE, counts))
     }
 
-    /// Where members outside of `other` refer to members of it. This one has to have the references between both.
+    /// The border where members outside of `other` reference members of it. This subset must have the references
+    /// between both.
     ///
     /// # Errors
     /// See [`Subset::all`].
@@ -85,20 +87,20 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
     }
 }
 
-/// Counts what nodes of a graph reach.
+/// Counts the nodes that nodes of a graph reach.
 ///
-/// Heaps have one large knot of nodes that all reach each other, classes, procs and what they hold, and most walks end up
-/// in it. What the knot reaches is counted once.
+/// Heaps have one large knot of nodes that all reach each other: classes, procs and the objects they reference. Most
+/// walks end up in it, so the nodes that the knot reaches are counted once.
 struct Keepalive<'g> {
     graph: &'g Graph<'g>,
     knot: BitSet,
-    /// What the knot reaches, itself included.
+    /// The nodes that the knot reaches, including itself.
     beyond: BitSet,
     beyond_count: u64,
     reached: BitSet,
     outside: Vec<u32>,
     entries: Vec<u32>,
-    /// Nodes that were looked at.
+    /// Number of visited nodes.
     visited: u64,
 }
 
@@ -123,13 +125,13 @@ impl<'g> Keepalive<'g> {
         }
     }
 
-    /// How many nodes a node reaches, itself counted; 0 if there is no such node.
+    /// Number of nodes that a node reaches, including itself; 0 if the node does not exist.
     fn count(&mut self, node: u32) -> u64 {
         self.outside.clear();
         self.entries.clear();
         let mut tied = false;
         self.meet(node, &mut tied);
-        // First all that the knot does not reach: if one of these leads into the knot, there is nothing more to walk.
+        // First the nodes that the knot does not reach: if one of these leads into the knot, the walk is done.
         let mut next = 0;
         while let Some(&node) = self.outside.get(next) {
             next += 1;

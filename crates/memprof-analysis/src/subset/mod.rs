@@ -1,11 +1,11 @@
-//! Sets of objects of one heap, and what can be made of them: the way to find a leak by taking a graph apart.
+//! Sets of objects of one heap and operations on them: find a leak by taking a graph apart.
 //!
-//! A [`Subset`] has members and the references between them. It never changes; each operation answers a new one, which
-//! shares with the old one what it can. References are those that objects hold: an object's class is not among them, as
-//! in a dump of objspace, unless [`Subset::with_class_references`] adds it. Otherwise each object would reach `Object`, and
-//! with it the whole program.
+//! A [`Subset`] has members and the references between them. It is immutable; each operation returns a new one, which
+//! shares data with the old one. As in an objspace dump, an object does not reference its class, unless
+//! [`Subset::with_class_references`] adds that reference. Otherwise each object would reach `Object`, and with it the whole
+//! program.
 //!
-//! Members are objects, root categories, and nodes that stand for many ([`Subset::group`]).
+//! Members are objects, root categories, and nodes that represent many ([`Subset::group`]).
 
 mod answer;
 mod choose;
@@ -41,27 +41,27 @@ use memprof_heap::graph::BitSet;
 use memprof_heap::{FOLDED, Heap};
 use subset_edges::{Edges, Own, View};
 
-/// Numbers by which members are marked, as `keepalive_count`.
+/// Numbers that annotate members, such as `keepalive_count`.
 pub type Annotation = FxHashMap<u32, u64>;
 
-/// A node that stands for the members of a set.
+/// A node that represents the members of a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grouped {
-    /// Name that it was given.
+    /// Name given by the caller.
     pub name: String,
-    /// Objects that it stands for.
+    /// Number of objects that it represents.
     pub count: u64,
     /// Sum of their memsizes.
     pub size: u64,
 }
 
-/// Some objects of a heap, and the references between them. `H` is what leads to the heap: `&Heap`, or an `Arc<Heap>`.
+/// Some objects of a heap, and the references between them. `H` refers to the heap: `&Heap` or `Arc<Heap>`.
 #[derive(Clone)]
 pub struct Subset<H> {
     heap: H,
     members: BitSet,
     edges: Edges,
-    /// References to what is no object of the dump were removed.
+    /// References to objects missing in the dump were removed.
     closed: bool,
     groups: Arc<Vec<Grouped>>,
     annotations: BTreeMap<String, Arc<Annotation>>,
@@ -71,7 +71,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
     /// All objects and root categories.
     ///
     /// # Errors
-    /// As all that reads the heap: if the index cannot be read.
+    /// If the index cannot be read, as for every method that reads the heap.
     pub fn all(heap: H) -> Result<Subset<H>, Error> {
         let mut members = BitSet::new(heap.root() as usize + 1);
         let flags = heap.flag_words()?;
@@ -115,7 +115,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         }
     }
 
-    /// These members, and only the references between them.
+    /// These members and only the references between them.
     fn closed(&self, members: BitSet) -> Subset<H> {
         let edges = self.edges.within(members.clone());
         Subset {
@@ -143,7 +143,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         self.members.count()
     }
 
-    /// True if there are none.
+    /// True if it has no members.
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
     }
@@ -153,7 +153,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         self.members.contains(node)
     }
 
-    /// The members, in order of their addresses; root categories and groups at the end.
+    /// The members, in order of their addresses; root categories and groups last.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         self.members.iter()
     }
@@ -175,7 +175,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         Some(self.heap.category_node(index)).filter(|&node| self.contains(node))
     }
 
-    /// The node that stands for many, if the number is one's.
+    /// The node that represents many, if the number is one of these.
     pub fn grouped(&self, node: u32) -> Option<&Grouped> {
         let index = node.checked_sub(self.heap.root() + 1)?;
         self.groups.get(index as usize)
@@ -195,7 +195,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         Ok(members.fold(0, |sum: u64, node| sum.saturating_add(size(node))))
     }
 
-    /// What a member refers to, members or not: each node once, in order.
+    /// The nodes that a member references, members or not: each node once, in order.
     ///
     /// # Errors
     /// See [`Subset::all`].
@@ -205,7 +205,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         Ok(targets)
     }
 
-    /// The members that a member refers to: each one once, in order.
+    /// The members that a member references: each once, in order.
     ///
     /// # Errors
     /// See [`Subset::all`].
@@ -215,7 +215,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         Ok(targets)
     }
 
-    /// The same members, whose references lead to their classes, too.
+    /// The same members, including references to their classes.
     ///
     /// # Errors
     /// See [`Subset::all`].
@@ -238,19 +238,19 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         Ok(self.with_own(rows))
     }
 
-    /// Numbers that members were marked with, by what they mean.
+    /// Numbers that annotate members, by name.
     pub fn annotations(&self) -> impl Iterator<Item = (&str, &Annotation)> {
         self.annotations
             .iter()
             .map(|(name, numbers)| (name.as_str(), &**numbers))
     }
 
-    /// The number that a node was marked with.
+    /// The number that annotates a node.
     pub fn annotation(&self, name: &str, node: u32) -> Option<u64> {
         self.annotations.get(name)?.get(&node).copied()
     }
 
-    /// The same with members marked by numbers. Marks stay with them in what is made of this subset.
+    /// The same with members annotated by numbers. Subsets derived from this one inherit annotations.
     pub fn annotate(&self, name: &str, numbers: Annotation) -> Subset<H> {
         let mut marked = self.clone();
         marked
@@ -259,7 +259,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         marked
     }
 
-    /// Marks of another subset win over those that are here.
+    /// Annotations of another subset take precedence.
     fn take_annotations(&mut self, other: &Subset<H>) {
         for (name, numbers) in &other.annotations {
             let own = self.annotations.entry(name.clone()).or_default();
@@ -271,12 +271,12 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         }
     }
 
-    /// Numbers of nodes are below this.
+    /// Upper bound of node numbers.
     fn nodes(&self) -> u32 {
         self.heap.root() + 1 + self.groups.len() as u32
     }
 
-    /// The references, ready to be read.
+    /// A view of the references.
     fn view(&self) -> Result<View<'_>, Error> {
         View::new(&self.heap, &self.edges)
     }
@@ -288,10 +288,10 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         set
     }
 
-    /// Members of this one or of the other.
+    /// Members of this one or the other.
     ///
     /// # Errors
-    /// If both have nodes of their own that stand for many; see [`Subset::all`], too.
+    /// If both have their own nodes that represent many; also see [`Subset::all`].
     pub fn union(&self, other: &Subset<H>) -> Result<Subset<H>, Error> {
         if !Arc::ptr_eq(&self.groups, &other.groups) && !self.groups.is_empty() {
             if !other.groups.is_empty() {
@@ -325,14 +325,14 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         Ok(united)
     }
 
-    /// Members of this one that are members of the other, too.
+    /// Members of both.
     pub fn intersection(&self, other: &Subset<H>) -> Subset<H> {
         let mut members = self.members.clone();
         members.intersect(&other.members);
         self.with(members)
     }
 
-    /// Members of this one that are not members of the other. References to what is gone stay.
+    /// Members of this one that are not members of the other. References to removed members remain.
     pub fn difference(&self, other: &Subset<H>) -> Subset<H> {
         let mut members = self.members.clone();
         members.subtract(&other.members);

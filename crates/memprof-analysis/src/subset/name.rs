@@ -1,14 +1,14 @@
-//! Names that are looked for: as they are, or by a regexp.
+//! Names to look for: literal or a regexp.
 
 use crate::query::Pattern;
 use crate::questions::Error;
 
-/// A name, or what names have to match.
+/// A name, or a pattern for names.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Name {
     /// Exactly this.
     Is(String),
-    /// What matches.
+    /// A pattern that names match.
     Matches(Pattern),
 }
 
@@ -16,7 +16,7 @@ impl Name {
     /// Reads `Session`, `/Plan/` or `/plan/i`.
     ///
     /// # Errors
-    /// If it is no regexp between its slashes.
+    /// If the text between the slashes is not a valid regexp.
     pub fn parse(text: &str) -> Result<Name, Error> {
         let regexp = text
             .strip_prefix('/')
@@ -30,7 +30,7 @@ impl Name {
         }
     }
 
-    /// True if it is the name.
+    /// True if the name matches.
     pub fn holds(&self, name: &str) -> bool {
         match self {
             Name::Is(text) => text == name,

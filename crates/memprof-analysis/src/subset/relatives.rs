@@ -1,4 +1,4 @@
-//! Members by what refers to them, and what they refer to.
+//! Members by referrers and references.
 
 use std::ops::Deref;
 
@@ -12,8 +12,8 @@ use memprof_heap::graph::{self, BitSet, Inbound};
 const REFERENCES: &str = "references";
 
 impl<H: Deref<Target = Heap> + Clone> Subset<H> {
-    /// Members that refer to more than `min` members of `other`, which need not be members here. Each is marked with how
-    /// many (`references`). `exclude` leaves out those that are members of `other`.
+    /// Members that reference more than `min` members of `other`, which need not be members here. Each is annotated with
+    /// how many (`references`). `exclude` omits those that are members of `other`.
     ///
     /// # Errors
     /// See [`Subset::all`].
@@ -43,7 +43,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         Ok(parents.annotate(REFERENCES, counts))
     }
 
-    /// Members to which no member refers.
+    /// Members that no member references.
     ///
     /// # Errors
     /// See [`Subset::all`].
@@ -58,7 +58,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         Ok(self.with(members))
     }
 
-    /// Members of `parents`, and what they refer to.
+    /// Members of `parents`, and the members that they reference.
     ///
     /// # Errors
     /// See [`Subset::all`].
@@ -115,7 +115,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         Ok(self.closed(compact.set(self.members.length(), common.iter())))
     }
 
-    /// A member and what is at most `max_depth` references away from it.
+    /// A member and the members at most `max_depth` references away from it.
     ///
     /// # Errors
     /// See [`Subset::all`].
@@ -143,7 +143,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         Ok(self.with(reached))
     }
 
-    /// What can be reached from members of `from` through members, these included.
+    /// Members reachable from members of `from` through members, including these.
     ///
     /// # Errors
     /// See [`Subset::all`].
@@ -152,7 +152,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         Ok(self.with(self.reach(&starts, None)?))
     }
 
-    /// What stays reachable from the members that no member references ([`Subset::roots`]) if one member is gone.
+    /// Members still reachable from the members that no member references ([`Subset::roots`]) if one member is removed.
     ///
     /// # Errors
     /// See [`Subset::all`].
@@ -162,7 +162,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         Ok(self.closed(reached))
     }
 
-    /// Members that are reached from some, on ways that do not lead through `without`.
+    /// Members reachable from some members on paths that avoid `without`.
     pub(super) fn reach(&self, from: &[u32], without: Option<u32>) -> Result<BitSet, Error> {
         let view = self.view()?;
         let mut reached = BitSet::new(self.members.length());

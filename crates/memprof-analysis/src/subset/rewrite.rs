@@ -1,4 +1,4 @@
-//! Operations that change references: members are taken out, or many become one.
+//! Operations that change references: they remove or merge members.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -9,20 +9,20 @@ use crate::questions::Error;
 use memprof_heap::Heap;
 use memprof_heap::graph::BitSet;
 
-/// The method that writes a dump: what it made belongs to the dump, not to the program.
+/// The method that writes a dump: objects that it allocates belong to the dump, not to the program.
 const DUMPER: &str = "dump_all";
 
-/// What references lead to that are not valid in a set.
+/// Invalid reference targets of a set.
 #[derive(Debug)]
 pub struct Missing {
-    /// Nodes of the heap that are no members.
+    /// Nodes of the heap that are not members.
     pub nodes: BitSet,
     /// Addresses at which the dump has no object, in order.
     pub addresses: Vec<u64>,
 }
 
 impl<H: Deref<Target = Heap> + Clone> Subset<H> {
-    /// Without these members, and without the references to them.
+    /// Removes these members and the references to them.
     pub fn without(&self, entries: &Subset<H>) -> Subset<H> {
         let mut members = self.members.clone();
         members.subtract(&entries.members);
@@ -35,7 +35,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         }
     }
 
-    /// The same members, without references to what is no member; and what these led to.
+    /// Removes references to nodes that are not members; also returns these nodes.
     ///
     /// # Errors
     /// See [`Subset::all`].
@@ -65,10 +65,10 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         Ok((set, Missing { nodes, addresses }))
     }
 
-    /// Without these members: what referred to one of them refers to what it referred to instead.
+    /// Removes these members: their referrers reference their targets instead.
     ///
     /// # Errors
-    /// If there would be more than 4 billion references; see [`Subset::all`], too.
+    /// If there would be more than 4 billion references; also see [`Subset::all`].
     pub fn collapse(&self, entries: &Subset<H>) -> Result<Subset<H>, Error> {
         let mut gone = entries.members.clone();
         gone.intersect(&self.members);
@@ -92,8 +92,8 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         })
     }
 
-    /// Without what is of no interest most of the time: weak references are taken out, with what the dump itself made; arrays,
-    /// hashes, sets, captured variables and the VM's own objects are collapsed.
+    /// Hides objects that are rarely of interest: removes weak references and objects that the dump itself allocated;
+    /// collapses arrays, hashes, sets, captured variables and the VM's own objects.
     ///
     /// # Errors
     /// See [`Subset::collapse`].
@@ -109,7 +109,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         cleaned.collapse(&cleaned.with(entries))
     }
 
-    /// Members that a method made.
+    /// Members that a method allocated.
     fn made_by(&self, method: &str) -> Result<BitSet, Error> {
         let heap = &self.heap;
         let made =
@@ -125,8 +125,8 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         Ok(BitSet::of(self.members.length(), found))
     }
 
-    /// Without the members that no member references and that reach `max_size` members or fewer, themselves counted, and without
-    /// what these alone keep alive.
+    /// Removes members that no member references and that reach at most `max_size` members, including themselves, together with
+    /// the members that only these keep alive.
     ///
     /// # Errors
     /// See [`Subset::all`].
@@ -136,7 +136,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         let is_small = |root: u32| counts.get(&root).is_some_and(|&count| count <= max_size);
         let small: Vec<u32> = roots.into_iter().filter(|&root| is_small(root)).collect();
         let mut dropped = self.reach(&small, None)?;
-        // What others reach stays: those of the roots that are not small, and circles that no root leads to.
+        // Members that others reach remain: from roots that are not small, and from cycles that no root reaches.
         let all: Vec<u32> = self
             .iter()
             .filter(|&node| !dropped.contains(node))
@@ -145,11 +145,11 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         Ok(self.without(&self.with(dropped)))
     }
 
-    /// With one node in place of the members of `set`: it refers to what they referred to outside of the set, and what
-    /// referred to one of them refers to it. Returns its number, too.
+    /// Replaces the members of `set` by one node: it references their targets outside of the set, and their referrers
+    /// reference it. Also returns its number.
     ///
     /// # Errors
-    /// If there is no such member; see [`Subset::all`], too.
+    /// If no such member exists; also see [`Subset::all`].
     pub fn group(&self, name: &str, set: &Subset<H>) -> Result<(Subset<H>, u32), Error> {
         let replaced = set.intersection(self);
         if replaced.is_empty() {
@@ -203,12 +203,12 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
     }
 }
 
-/// References that lead through what is collapsed.
+/// References through collapsed members.
 struct Through<'w> {
     view: &'w View<'w>,
     gone: &'w BitSet,
     seen: BitSet,
-    /// What was seen, to forget it afterwards; behind `next` it was not looked at.
+    /// The nodes that were met, to reset them afterwards; those from `next` on were not visited yet.
     met: Vec<u32>,
 }
 

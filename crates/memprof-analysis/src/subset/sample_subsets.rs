@@ -1,4 +1,4 @@
-//! For tests: small heaps, made of a few words.
+//! For tests: small heaps from short descriptions.
 
 use rustc_hash::FxHashMap;
 
@@ -9,7 +9,7 @@ use memprof_dump::record::{
 pub use memprof_dump::testing::Random;
 use memprof_heap::{Builder, Heap, Options, Source};
 
-/// An object to make.
+/// An object to create.
 #[derive(Clone, Debug)]
 pub struct Made {
     pub address: u64,
@@ -51,7 +51,7 @@ impl Made {
     }
 }
 
-/// A heap of these objects; `vm` refers to `roots`.
+/// A heap of these objects, in which `vm` references `roots`.
 pub fn heap(roots: &[u64], objects: &[Made]) -> Heap {
     heap_of("{}", roots, objects)
 }
@@ -121,7 +121,7 @@ fn edges(addresses: &[u64]) -> Vec<Edge<'static>> {
 
 const CLASSES: [&str; 6] = ["Plan", "Array", "Hash", "String", "Session", "Set"];
 
-/// Objects at 0x100, 0x140, …, with references between them, some to what is not there.
+/// Objects at 0x100, 0x140, ..., with references between them, some to missing objects.
 pub fn random_objects(random: &mut Random) -> Vec<Made> {
     let count = 1 + random.below(24);
     let address = |index: u64| 0x100 + 0x40 * index;
@@ -140,7 +140,7 @@ pub fn random_objects(random: &mut Random) -> Vec<Made> {
         .collect()
 }
 
-/// A heap of random objects, of which `vm` refers to a few.
+/// A heap of random objects, a few of which `vm` references.
 pub fn random_heap(random: &mut Random) -> Heap {
     let objects = random_objects(random);
     let roots: Vec<u64> = (0..random.below(4))
@@ -152,7 +152,7 @@ pub fn random_heap(random: &mut Random) -> Heap {
 /// References by node, in the simplest form.
 pub type Naive = FxHashMap<u32, Vec<u32>>;
 
-/// What is reached from some nodes, these included.
+/// The nodes reachable from some nodes, including these.
 pub fn closure(edges: &Naive, from: &[u32]) -> Vec<u32> {
     let mut reached: Vec<u32> = Vec::new();
     let mut open = from.to_vec();
@@ -166,7 +166,7 @@ pub fn closure(edges: &Naive, from: &[u32]) -> Vec<u32> {
     reached
 }
 
-/// References to the closest of `from`, for each node that they reach.
+/// Distance from the closest of `from`, for each reachable node.
 pub fn distances(edges: &Naive, from: &[u32]) -> FxHashMap<u32, usize> {
     let mut distances: FxHashMap<u32, usize> = FxHashMap::default();
     let mut level: Vec<u32> = from.to_vec();

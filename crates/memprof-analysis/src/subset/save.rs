@@ -1,4 +1,4 @@
-//! Subsets as dumps, of any format that dumps have: passed to a writer, record by record.
+//! Subsets as dumps of any format, passed to a writer record by record.
 
 use std::ops::Deref;
 
@@ -13,11 +13,11 @@ use memprof_dump::record::{
 use memprof_heap::{Heap, Known, Label, NONE, Object as Read, Packed, Stored};
 
 impl<H: Deref<Target = Heap> + Clone> Subset<H> {
-    /// Passes the members to a writer. References to what is no member are left out, and those to groups; a group is written as
-    /// a root with its name. Annotations become facts of their objects. References that were changed have no labels.
+    /// Passes the members to a writer, without references to groups and to nodes that are not members. A group is written as a
+    /// root with its name. Annotations become facts of their objects. Changed references have no labels.
     ///
     /// # Errors
-    /// If it cannot be written; see [`Subset::all`], too.
+    /// If writing fails; also see [`Subset::all`].
     pub fn save(&self, writer: &mut dyn Writer) -> Result<Counts, Error> {
         let mut source = Source {
             heap: &self.heap,
@@ -96,7 +96,7 @@ impl Source<'_> {
             .collect()
     }
 
-    /// The address of an object; 0 if there is none.
+    /// The address of an object; 0 if it has none.
     fn address(&self, node: u32) -> u64 {
         if node == NONE {
             0
@@ -120,7 +120,7 @@ impl Source<'_> {
         fields: &[Field],
         writer: &mut dyn Writer,
     ) -> Result<(), Error> {
-        // What stands for a class is no name of one.
+        // A substitute for a class is not a class name.
         let class_name =
             Some(object.class.name).filter(|&name| !self.heap.name(name).starts_with('<'));
         let class_name = class_name.map(|name| self.name(name));
@@ -253,7 +253,7 @@ impl Source<'_> {
                 .last()
                 .is_some_and(|edge: &Edge<'_>| edge.label == Written::Key);
             if open && label != Label::Entry {
-                // The value of this key is no object.
+                // The value of this key is not an object.
                 edges.push(edge(Written::Entry, Value::Nil));
             }
             if !(there || open && label == Label::Entry) {

@@ -1,4 +1,4 @@
-//! What is in one dump and not in another.
+//! Objects of one dump that are missing in another.
 
 use std::ops::Deref;
 
@@ -8,8 +8,8 @@ use memprof_heap::Heap;
 use memprof_heap::graph::BitSet;
 
 impl<H: Deref<Target = Heap> + Clone> Subset<H> {
-    /// Members of `to` that are not members here. Of two heaps, objects are the same according to [`Changes`], and root categories
-    /// if they have one name.
+    /// Members of `to` that are not members here. Across two heaps, objects are the same according to [`Changes`], and root
+    /// categories if they have the same name.
     ///
     /// # Errors
     /// See [`Subset::all`].

@@ -1,4 +1,4 @@
-//! The references of a subset: those of the heap, or rows of its own.
+//! The references of a subset: those of the heap, or its own rows.
 
 use std::sync::Arc;
 
@@ -6,14 +6,14 @@ use crate::questions::Error;
 use memprof_heap::graph::{BitSet, Graph};
 use memprof_heap::{Heap, NONE};
 
-/// Where references are.
+/// The source of references.
 #[derive(Clone, Default)]
 pub(super) struct Edges {
-    /// Rows that stand instead of the heap's.
+    /// Rows that replace the heap's.
     pub own: Option<Arc<Own>>,
     /// Only references to these count.
     pub within: Option<Arc<BitSet>>,
-    /// References to classes count; rows of its own have them already.
+    /// References to classes count; own rows include them already.
     pub classes: bool,
 }
 
@@ -37,7 +37,7 @@ impl Edges {
         }
     }
 
-    /// True if both are the very same.
+    /// True if both are identical.
     pub fn same(&self, other: &Edges) -> bool {
         fn one<T>(left: &Option<Arc<T>>, right: &Option<Arc<T>>) -> bool {
             match (left, right) {
@@ -60,7 +60,7 @@ pub(super) struct Own {
 }
 
 impl Own {
-    /// Rows of the nodes 0..`nodes`, which `row` appends one after the other. Each target is kept once.
+    /// Rows of the nodes 0..`nodes`, appended by `row` one after the other, without duplicate targets.
     pub fn build(nodes: u32, mut row: impl FnMut(u32, &mut Vec<u32>)) -> Result<Own, Error> {
         let mut own = Own {
             offsets: Vec::with_capacity(nodes as usize + 1),
@@ -93,7 +93,7 @@ impl Own {
     }
 }
 
-/// References, ready to be read.
+/// A view of the references.
 pub(super) struct View<'s> {
     graph: Graph<'s>,
     own: Option<&'s Own>,
@@ -118,7 +118,7 @@ impl<'s> View<'s> {
         })
     }
 
-    /// The class of an object, if a reference to it may count.
+    /// The class of an object, if a reference to it can count.
     pub fn class_of(&self, node: u32) -> Option<u32> {
         let group = *self.graph.extra.group.get(node as usize)?;
         let class = *self.classes.get(group as usize)?;
@@ -132,7 +132,7 @@ impl<'s> View<'s> {
             && self.within.is_none_or(|within| within.contains(target))
     }
 
-    /// All references of a node but the one to its class, whether they count or not.
+    /// All references of a node except the one to its class, whether they count or not.
     pub fn row(&self, node: u32) -> &'s [u32] {
         match self.own {
             Some(own) => own.row(node),
@@ -140,7 +140,7 @@ impl<'s> View<'s> {
         }
     }
 
-    /// What a node refers to, perhaps several times.
+    /// The nodes that a node references, possibly with duplicates.
     pub fn references(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
         let row = self.row(node);
         let class = if self.count_classes && node < self.objects {
@@ -154,7 +154,7 @@ impl<'s> View<'s> {
             .chain(class)
     }
 
-    /// What a node refers to, each once and in order, in place of what was in `targets`.
+    /// The nodes that a node references, each once and in order; replaces the contents of `targets`.
     pub fn distinct(&self, node: u32, targets: &mut Vec<u32>) {
         targets.clear();
         targets.extend(self.references(node));

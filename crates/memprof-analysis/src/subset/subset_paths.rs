@@ -1,4 +1,4 @@
-//! Ways through a subset.
+//! Paths through a subset.
 
 use std::ops::Deref;
 
@@ -10,9 +10,9 @@ use memprof_heap::graph::{self, BitSet, Visit};
 use memprof_heap::{Heap, NONE};
 
 impl<H: Deref<Target = Heap> + Clone> Subset<H> {
-    /// The objects of `wanted`, with one shortest path from the roots to each, and the references between all of these: the
-    /// graph that keeps them alive. Roots are the root categories, or the members of `from`. What no root reaches is left
-    /// out. Marks of `wanted` win over those here.
+    /// The objects of `wanted` that roots reach, a shortest path from the roots to each, and the references between all of
+    /// these: the graph that keeps them alive. Roots are the root categories, or the members of `from`. Annotations of
+    /// `wanted` take precedence.
     ///
     /// # Errors
     /// See [`Subset::all`].
@@ -48,7 +48,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         }
     }
 
-    /// A shortest path from one member to another, both included; empty if there is none.
+    /// A shortest path from one member to another, including both; empty if there is none.
     ///
     /// # Errors
     /// See [`Subset::all`].
@@ -66,8 +66,8 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
             .collect())
     }
 
-    /// A tree of shortest paths from one member to all that it reaches; `root` has this one member. All references being
-    /// worth the same, it is a minimum spanning tree.
+    /// A tree of shortest paths from the only member of `root` to all members that it reaches. It is a minimum spanning
+    /// tree, as all references have the same weight.
     ///
     /// # Errors
     /// If `root` has not exactly one member; see [`Subset::all`], too.
@@ -108,7 +108,8 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         })
     }
 
-    /// Walks depth first over what a member reaches, itself first; each node once, with the node whose reference led there.
+    /// Walks depth first over the members that a member reaches, itself first; each node once, with its referrer on the
+    /// walk.
     ///
     /// # Errors
     /// See [`Subset::all`].
@@ -122,8 +123,8 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         Ok(visits.collect())
     }
 
-    /// The nearest member through which all paths lead from the root categories to all members of `other`. `None` if there is
-    /// none, as they hang on several roots, or on none.
+    /// The nearest member on all paths from the root categories to all members of `other`. `None` if there is none, as
+    /// several roots or no root retain them.
     ///
     /// # Errors
     /// See [`Subset::all`].

@@ -1,4 +1,4 @@
-//! What memdump's users do, and slow answers that are easy to trust on many small heaps.
+//! Use cases of memdump's users, and slow but simple algorithms on many small heaps.
 
 mod cleanup;
 mod counts;
@@ -13,7 +13,7 @@ use super::sample_subsets::{Naive, Random, random_heap};
 use super::{Name, Subset};
 use memprof_heap::Heap;
 
-/// How many heaps the tests look at.
+/// Number of heaps that the tests look at.
 const HEAPS: u64 = 400;
 
 /// Does something with many heaps.

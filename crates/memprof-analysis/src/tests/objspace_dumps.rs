@@ -1,4 +1,4 @@
-//! What `ObjectSpace.dump_all` writes that is no object, no class and no reference.
+//! Values in `ObjectSpace.dump_all` that are not objects, classes or references.
 
 use std::io::Cursor;
 
@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 use crate::tests::ask;
 
-/// A class `Session`, two instances, a class `Order` with its origin, and the VM's own objects about them, as Ruby 3.1
+/// A class `Session`, two instances, a class `Order` with its origin, and the VM objects around them, as Ruby 3.1
 /// writes them.
 const DUMP: &str = r#"{"type":"ROOT", "root":"vm", "references":["0x10000", "0x10028", "0x10050"]}
 {"address":"0x10000", "type":"CLASS", "class":"0x10000", "name":"Object", "references":["0x10078"], "memsize":500}
@@ -51,7 +51,7 @@ fn imemos_and_iclasses_are_no_instances_of_what_their_class_word_names() {
     assert_eq!(class(0x100c8), "<ment>");
     assert_eq!(class(0x10028), "<callcache>");
     assert_eq!(class(0x10168), "<iclass>");
-    // It does refer to what it stands for.
+    // It references the class that it stands for.
     assert_eq!(targets(&heap, 0x10168), [0x10078]);
 }
 
@@ -67,7 +67,7 @@ fn other_imemos_mark_what_is_in_the_place_of_their_class() {
     let heap = read(DUMP);
     assert_eq!(targets(&heap, 0x100c8), [0x10000, 0x10078]);
     assert_eq!(targets(&heap, 0x100f0), [0x10118]);
-    // A number is no object, and nothing is missing.
+    // A number is not an object, and nothing is missing.
     assert_eq!(targets(&heap, 0x10140), [0_u64; 0]);
     assert_eq!(heap.source.missing, 0);
 }

@@ -1,4 +1,4 @@
-//! memprof's own objects are in no answer.
+//! Answers exclude memprof's own objects.
 
 use memprof_dump::record::Kind;
 use memprof_heap::testing::{Fact, Thing, address, class, heap, heap_of, random, string, thing};
@@ -12,7 +12,7 @@ fn module(at: u64, name: &str) -> Thing {
     thing(address(at), Kind::MODULE, "Module").named(name)
 }
 
-/// A program whose application stands behind memprof's middleware, with a native object and a thread of memprof's.
+/// A program whose application is behind memprof's middleware, with a native object and a thread of memprof.
 fn tracked() -> Heap {
     let things = [
         class(address(0), "Object", 0)
@@ -94,7 +94,7 @@ fn own_objects_are_known_by_class_data_name_and_what_only_they_hold() {
 #[test]
 fn they_are_in_no_total_and_their_sum_is_known() {
     let heap = tracked();
-    // A thread and a fiber count with a part of their stacks.
+    // Only a part of a thread's or fiber's stack counts.
     let own = [40, 40, 40, 90_000, 40, 700, 16 << 10, 16 << 10, 300];
     assert_eq!(
         heap.source.own,
@@ -176,7 +176,7 @@ fn blocks_are_those_of_the_file_that_they_were_written_in() {
         block(6, "app.rb"),
         env(7).to("", address(11)).to("local cache", address(12)),
         string(address(8), "a text of memprof's"),
-        // What the standard library defines in classes that ask for it.
+        // Methods that the standard library defines in classes on request.
         method(9).to("", address(10)),
         code(10, "/lib/ruby/forwardable.rb"),
         code(11, "app.rb"),
@@ -184,7 +184,7 @@ fn blocks_are_those_of_the_file_that_they_were_written_in() {
         block(13, "/lib/ruby/forwardable.rb"),
         env(14),
     ];
-    // A trap holds memprof's block, too.
+    // A trap references memprof's block, too.
     let heap = heap(&[("vm", &[address(0), address(4), address(13)])], &things);
     let left_out: Vec<u64> = (0..15).filter(|&id| is_left_out(&heap, id)).collect();
     assert_eq!(left_out, [1, 2, 3, 4, 5, 8, 9, 10]);

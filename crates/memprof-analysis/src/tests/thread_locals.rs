@@ -1,4 +1,4 @@
-//! Threads and fibers name the variables of threads.
+//! Thread variables are named in references from threads and fibers.
 
 use memprof_dump::record::Kind;
 use memprof_heap::testing::{Fact, address, heap, string, thing};

@@ -1,5 +1,5 @@
-//! Which frame each node of the dominator tree is in, found in several threads: each one goes through a piece of the tree
-//! and counts in frames of its own.
+//! Assigns the nodes of the dominator tree to frames in several threads: each thread takes a piece of the tree and counts
+//! in its own frames.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -13,12 +13,12 @@ use memprof_dump::record::Kind;
 use memprof_heap::graph::{Tree, in_parts, piece_of};
 use memprof_heap::{FOLDED, Heap, NONE, Packed, Sizes, dominator_labels};
 
-/// Deepest frame, if the options say nothing: lists are as deep as they are long.
+/// Depth of the deepest frame unless the options say otherwise: linked lists are as deep as they are long.
 const DEPTH: u32 = 128;
-/// In place of a label: the frame is of one class object.
+/// Used as label of a frame that has one class object.
 const ONE_OBJECT: u32 = NONE;
 
-/// All frames of what a node keeps alive, and what no root reaches.
+/// All frames of the objects that a node retains, or of the whole heap with unreachable objects.
 pub(super) fn fill(heap: &Heap, top: u32, options: &Options<'_>) -> io::Result<Frames> {
     let tree = heap.tree()?;
     let filling = Filling {
@@ -35,7 +35,7 @@ pub(super) fn fill(heap: &Heap, top: u32, options: &Options<'_>) -> io::Result<F
     let naming = Naming::new(heap)?;
     let mut frames = filling.outermost(&naming)?;
     let Some(start) = tree.place(top) else {
-        // Nothing may lead there, so that it is not in the tree.
+        // The node may be unreachable, and so missing from the tree.
         filling.count(&mut frames, 0, top);
         return Ok(frames);
     };
@@ -64,7 +64,7 @@ pub(super) fn fill(heap: &Heap, top: u32, options: &Options<'_>) -> io::Result<F
     Ok(frames)
 }
 
-/// What it takes to find the frame of a node.
+/// The data required to find a node's frame.
 struct Filling<'f> {
     heap: &'f Heap,
     top: u32,
@@ -79,7 +79,7 @@ struct Filling<'f> {
 }
 
 impl Filling<'_> {
-    /// The frame that all others are in.
+    /// The frame that contains all others.
     fn outermost(&self, naming: &Naming<'_>) -> io::Result<Frames> {
         let mut frames = Frames::default();
         if self.top < self.heap.len() {
@@ -91,10 +91,10 @@ impl Filling<'_> {
         Ok(frames)
     }
 
-    /// The frames of nodes that stand together in the tree, and of those that they are under.
+    /// The frames of adjacent nodes of the tree, and of the nodes above them.
     fn piece(&self, naming: &Naming<'_>, places: Range<usize>) -> io::Result<Frames> {
         let mut frames = self.outermost(naming)?;
-        // Frames of the nodes above, with the place where what is under them ends.
+        // Frames of the nodes above, with the place where their subtree ends.
         let mut above: Vec<(u32, u32)> = Vec::new();
         let first = self.tree.nodes()[places.start];
         let mut way: Vec<u32> = Vec::new();
@@ -152,7 +152,7 @@ impl Filling<'_> {
         }
     }
 
-    /// Garbage that was not yet collected.
+    /// Garbage that was not yet swept.
     fn unreachable(&self, naming: &Naming<'_>, frames: &mut Frames) {
         let mut above = NONE;
         let garbage = (0..self.heap.len()).filter(|&id| self.tree.place(id).is_none());
@@ -166,7 +166,7 @@ impl Filling<'_> {
     }
 }
 
-/// The frame of an object that hangs by a label on those of another frame.
+/// The frame of an object with this label below another frame.
 fn below(naming: &Naming<'_>, frames: &mut Frames, above: u32, node: u32, label: u32) -> u32 {
     let one = matches!(naming.kind(node), Kind::CLASS | Kind::MODULE);
     let what = match one {

@@ -7,10 +7,10 @@ use super::Snapshot;
 use memprof_dump::record::Kind;
 use memprof_heap::{Label, NONE};
 
-/// Numbers of a node.
+/// Numbers per node.
 const FIELDS: u32 = 7;
 
-/// Types of edges, by their position in the header. The name of an element and of what is hidden is a number.
+/// Types of edges, by their position in the header. Elements and hidden edges have a number as name.
 mod types {
     pub const ELEMENT: u8 = 1;
     pub const PROPERTY: u8 = 2;
@@ -54,7 +54,7 @@ impl Snapshot<'_, '_> {
         Ok(())
     }
 
-    /// The references of a node. Those of an unreachable one keep nothing alive, so they are weak.
+    /// The references of a node. Those of unreachable objects retain nothing, so they are weak.
     fn row(&mut self, first: &mut bool, node: u32) -> io::Result<()> {
         let graph = self.graph;
         let start = graph.offsets[node as usize];
@@ -95,7 +95,7 @@ impl Snapshot<'_, '_> {
         Ok(())
     }
 
-    /// Edges that stand for ways through what is not in the file.
+    /// Edges for paths through objects that are not in the file.
     fn extras(&mut self, first: &mut bool, node: u32) {
         let choice = self.choice;
         for (_, &(_, target)) in of_node(&choice.links, node, |link| link.0) {
@@ -118,14 +118,14 @@ impl Snapshot<'_, '_> {
         }
     }
 
-    /// Type and name of an edge; `before` is where the target of the edge before it stands.
+    /// Type and name of an edge; `before` is the position of the previous edge's target.
     fn label(&mut self, edge: usize, index: u32, before: u32, is_array: bool) -> (u8, u32) {
         let name = match self.naming.label(edge) {
             Label::Index(index) => return (types::ELEMENT, index),
             Label::None if is_array => return (types::ELEMENT, index),
             Label::None => return (types::HIDDEN, index),
             Label::Key => return (types::INTERNAL, self.strings.text("key")),
-            // The value of a hash has its key for a name, as in JavaScript.
+            // The value of a hash is named by its key, as in JavaScript.
             Label::Entry => {
                 let key = before
                     .checked_sub(self.first_object())
@@ -170,7 +170,7 @@ impl Snapshot<'_, '_> {
     }
 }
 
-/// The entries of a node, with their positions; entries are in order of their nodes.
+/// The entries of a node, with their positions; entries are ordered by node.
 fn of_node<T>(
     entries: &[T],
     node: u32,

@@ -1,4 +1,4 @@
-//! The nodes of a snapshot: roots, objects, and what stands for objects that are not in the file.
+//! The nodes of a snapshot: roots, objects, and summaries of objects that are not in the file.
 
 use std::io;
 
@@ -90,13 +90,13 @@ impl Snapshot<'_, '_> {
             Kind::IMEMO | Kind::NODE => types::CODE,
             Kind::BLOCK => types::NATIVE,
             Kind::DATA if self.naming.class(id) == "Proc" => types::CLOSURE,
-            // Of what is hidden, DevTools gives the size to its owner: not of what has one.
+            // DevTools adds the size of hidden nodes to their owner, so nodes with an owner are not hidden.
             Kind::NONE | Kind::ZOMBIE | Kind::MOVED => types::HIDDEN,
             _ => types::OBJECT,
         }
     }
 
-    /// Contents of strings, names of classes; of others the name of their class, by which DevTools groups them.
+    /// Contents of strings, names of classes; other objects are named by their class, by which DevTools groups them.
     fn name(&mut self, id: u32) -> io::Result<u32> {
         match self.naming.kind(id) {
             Kind::CLASS | Kind::MODULE | Kind::ICLASS => {

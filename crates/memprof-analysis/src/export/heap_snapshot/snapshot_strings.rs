@@ -10,11 +10,11 @@ use super::super::out::json;
 use memprof_dump::record::NameId;
 use memprof_heap::NONE;
 
-/// Texts as JSON, one behind the other, and their numbers.
+/// Texts as JSON, concatenated, and their numbers.
 #[derive(Default)]
 pub(super) struct Strings {
     json: Vec<u8>,
-    /// Where each text ends.
+    /// End of each text.
     ends: Vec<usize>,
     by_hash: FxHashMap<u64, u32>,
     names: Vec<u32>,
@@ -31,7 +31,7 @@ impl Strings {
         let next = self.ends.len() as u32;
         let number = *self.by_hash.entry(hasher.finish()).or_insert(next);
         if number != next {
-            // Two texts of one hash are two texts, too: the second one is written each time.
+            // Two different texts may have the same hash: then the second one is written each time.
             let known = self.begin(number)..self.ends[number as usize];
             if self.json[known] == self.json[begin..] {
                 self.json.truncate(begin);

@@ -1,4 +1,4 @@
-//! A reader of RFC 4180 reads back what is in the heap.
+//! An RFC 4180 reader reads back the heap's contents.
 
 use std::collections::HashMap;
 

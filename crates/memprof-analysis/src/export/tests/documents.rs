@@ -1,4 +1,4 @@
-//! Each line is a document, and together they have the heap's figures.
+//! Each line is a document, and together they match the heap's figures.
 
 use serde_json::Value as Json;
 

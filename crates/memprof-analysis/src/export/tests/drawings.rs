@@ -1,4 +1,4 @@
-//! GML, GEXF and DOT by their grammars, and by networkx and Graphviz where they are installed.
+//! GML, GEXF and DOT, checked against their grammars, and by networkx and Graphviz if installed.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -8,7 +8,7 @@ use super::super::{Format, Options};
 use memprof_heap::Heap;
 use memprof_heap::graph::BitSet;
 
-/// What a program makes of a text; `None` if there is no such program, or it lacks what it needs.
+/// A program's output for a text; `None` if the program or one of its requirements is missing.
 fn run(program: &[&str], input: &str) -> Option<String> {
     let mut command = Command::new(program[0]);
     command

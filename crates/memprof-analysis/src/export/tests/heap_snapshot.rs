@@ -1,4 +1,4 @@
-//! A loader as strict as that of DevTools: what it throws at fails here, and retained sizes come out as the heap's.
+//! A loader as strict as that of DevTools: whatever it rejects fails here, and retained sizes match the heap's.
 
 use serde_json::Value as Json;
 
@@ -113,7 +113,7 @@ impl Loaded {
     }
 }
 
-/// Loads it, and compares retained sizes.
+/// Loads the snapshot and compares retained sizes.
 fn compare(heap: &Heap, options: &Options<'_>) -> (Loaded, Counts) {
     let (json, counts) = parsed(heap, Format::HeapSnapshot, options);
     let loaded = load(&json);

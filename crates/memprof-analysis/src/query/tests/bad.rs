@@ -1,4 +1,4 @@
-//! What is not understood: each query is followed by carets under the spot that is wrong, and by what is said.
+//! Invalid queries, each followed by carets under the faulty spot, and by the message.
 
 use crate::query::{Error, Query};
 

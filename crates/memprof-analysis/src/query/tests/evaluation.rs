@@ -1,9 +1,9 @@
-//! Answers, against an interpreter that is as simple as can be.
+//! Compares the results with those of a naive interpreter.
 
 use super::random::{Random, Values};
 use crate::query::{Comparison, Condition, Expression, Field, Order, Query, TextTest};
 
-/// Counts in place of deciding early, and looks at each element of a list.
+/// Counts instead of short-circuiting, and looks at each element of a list.
 fn naive(expression: &Expression, row: &Values) -> bool {
     let count = |parts: &[Expression]| parts.iter().filter(|part| naive(part, row)).count();
     match expression {
@@ -80,7 +80,7 @@ fn are_those_of_a_simple_interpreter() {
             yes += u32::from(expected);
             assert_eq!(query.matches(row), expected, "{query} {row:?}");
             assert_eq!(prepared.matches(row), expected, "{query} {row:?}");
-            // What it remembers now.
+            // The cached result.
             assert_eq!(prepared.matches(row), expected, "{query} {row:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! Fields, and what a query says of them.
+//! Fields and their documentation.
 
 use std::collections::HashSet;
 

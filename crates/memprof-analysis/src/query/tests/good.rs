@@ -1,8 +1,8 @@
-//! What is understood, and as what.
+//! Valid queries, and how they are parsed.
 
 use crate::query::Query;
 
-/// Queries, and their canonical text.
+/// Queries and their canonical text.
 const GOOD: &[(&str, &str)] = &[
     (
         "class =~ /Session/ and retained > 1MiB and file ~ \"app/\"",
@@ -31,14 +31,14 @@ const GOOD: &[(&str, &str)] = &[
     ("frozen and (old or shared)", "frozen and (old or shared)"),
     ("frozen and (old and shared)", "frozen and (old and shared)"),
     ("frozen or (old or shared)", "frozen or (old or shared)"),
-    // Truth.
+    // Booleans.
     ("frozen = true", "frozen"),
     ("frozen != true", "frozen = false"),
     ("frozen = false", "frozen = false"),
     ("frozen != false", "frozen"),
     ("frozen is not true", "frozen = false"),
     ("frozen is none", "frozen is none"),
-    // What is not known.
+    // Unknown values.
     ("file = none", "file is none"),
     ("file is none", "file is none"),
     ("file != none", "file is not none"),
@@ -100,7 +100,7 @@ const GOOD: &[(&str, &str)] = &[
     ("value =~ /größe/i", "value =~ /größe/i"),
     ("value =~ //", "value =~ //"),
     (r"value =~ /\d+ \w+ \bx/", r"value =~ /\d+ \w+ \bx/"),
-    // Other names; blanks.
+    // Aliases; blanks.
     ("gen > 3 and path ~ x", "generation > 3 and file ~ \"x\""),
     ("\n frozen\n\tand old \u{3000}", "frozen and old"),
 ];

@@ -1,11 +1,11 @@
-//! Queries that make no sense: no panic, no overflow of the stack, an answer soon.
+//! Nonsensical queries: they must not panic or overflow the stack, and must fail quickly.
 
 use std::time::{Duration, Instant};
 
 use super::random::Random;
 use crate::query::{Field, Query};
 
-/// Parses, on a stack as small as a Ruby thread's may be, and looks at the error.
+/// Parses on a stack as small as a Ruby thread's, and checks the error.
 fn parse(query: &str) -> Result<Query, String> {
     let text = query.to_owned();
     let begin = Instant::now();
@@ -44,7 +44,7 @@ fn depth_is_bounded() {
     let deep = |levels| format!("{}frozen{}", "!(old or ".repeat(levels), ")".repeat(levels));
     assert!(parse(&deep(50)).is_ok());
     assert!(parse(&deep(51)).is_err());
-    // Levels that are closed again do not count.
+    // Closed levels do not count.
     assert!(parse(&vec!["!((frozen))"; 10_000].join(" and ")).is_ok());
     assert!(parse(&")".repeat(100_000)).is_err());
 }

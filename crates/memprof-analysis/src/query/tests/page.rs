@@ -1,10 +1,10 @@
-//! What docs/query.md says.
+//! Checks the claims of docs/query.md.
 
 use crate::query::{Field, Query};
 
 const PAGE: &str = include_str!("../../../../../docs/query.md");
 
-/// Lines in its blocks that begin with the word.
+/// Lines of its blocks of this language.
 fn blocks(word: &str) -> impl Iterator<Item = &'static str> {
     let fence = format!("```{word}\n");
     let blocks = PAGE.match_indices(&fence).collect::<Vec<_>>().into_iter();

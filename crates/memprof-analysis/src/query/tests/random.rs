@@ -1,11 +1,11 @@
-//! Expressions and rows drawn by chance.
+//! Random expressions and rows.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
 use crate::query::{Comparison, Condition, Expression, Field, Kind, Order, Pattern, Row, TextTest};
 
-/// A generator of numbers (xorshift).
+/// A random number generator (xorshift).
 pub struct Random(pub u64);
 
 const NUMBERS: [u64; 9] = [0, 1, 2, 3, 40, 1024, 1 << 20, 3 << 30, u64::MAX];
@@ -144,7 +144,7 @@ impl Random {
         }
     }
 
-    /// An object of which about half of the fields are known.
+    /// An object with about half of its fields known.
     pub fn row(&mut self) -> Values {
         let mut values = Values::default();
         for field in Field::ALL {
@@ -183,7 +183,7 @@ impl Row for Values {
         self.truths.get(&field).copied()
     }
 
-    /// Some fields are interned, and some are interned in part.
+    /// Some fields are interned, some only in part.
     fn text_key(&self, field: Field) -> Option<u32> {
         assert_eq!(field.kind(), Kind::Text);
         let text = self.texts.get(&field)?;
@@ -193,7 +193,7 @@ impl Row for Values {
         match field {
             Field::Value => None,
             Field::Name => (key % 2 == 0).then_some(key),
-            // As large as no table should be.
+            // Too large for a table.
             Field::Site => Some(u32::MAX - key),
             _ => Some(key * 700),
         }

@@ -1,4 +1,4 @@
-//! What is written is read again as the same.
+//! A written query is read back unchanged.
 
 use super::random::Random;
 use crate::query::Query;

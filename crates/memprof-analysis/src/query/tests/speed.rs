@@ -1,4 +1,4 @@
-//! How many comparisons a second. Run by `cargo test --release -p memprof-heap -- --ignored --nocapture query`.
+//! Comparisons per second. Run with `cargo test --release -p memprof-analysis -- --ignored --nocapture query`.
 
 use std::borrow::Cow;
 use std::hint::black_box;

@@ -1,28 +1,29 @@
-//! What a collection has room for, from its memsize.
+//! The capacity of a collection, inferred from its memsize.
 
 /// Bytes of a reference.
 const WORD: u64 = 8;
 
-/// Bytes of the small table that a hash has for at most eight entries: hints and pairs.
+/// Bytes of the small table of a hash with at most eight entries: hints and pairs.
 const SMALL_TABLE: u64 = 8 + 8 * 16;
 
-/// Bytes of the head of a large table (`struct st_table`).
+/// Bytes of the header of a large table (`struct st_table`).
 const TABLE: u64 = 56;
 
 /// Bytes of an entry of a large table: hash, key, value.
 const ENTRY: u64 = 24;
 
-/// Room of a collection.
+/// Capacity of a collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Room {
-    /// Elements that it has room for.
+    /// Capacity in elements.
     pub capacity: u64,
-    /// Bytes of the room without elements.
+    /// Bytes of unused capacity.
     pub unused: u64,
 }
 
 impl Room {
-    /// Of an array or struct with so many bytes outside of its slot. One in its slot has no room to speak of.
+    /// The capacity of an array or struct with so many bytes outside its slot. Embedded ones have hardly any spare
+    /// capacity.
     pub fn of_array(length: u64, outside: u64) -> Option<Room> {
         let capacity = outside / WORD;
         (capacity >= length && capacity > 0).then(|| Room {
@@ -31,7 +32,8 @@ impl Room {
         })
     }
 
-    /// Of a hash. A large table has a power of two of entries, and an array of bins twice as long, of one byte to eight each.
+    /// The capacity of a hash. A large table has a power of two of entries, and twice as many bins, of one to eight bytes
+    /// each.
     pub fn of_hash(length: u64, outside: u64) -> Option<Room> {
         if outside == 0 {
             return None;
@@ -42,7 +44,7 @@ impl Room {
                 unused: (8 - length) * 16,
             });
         }
-        // The head is in the slot since Ruby 3.3.
+        // The header is in the slot since Ruby 3.3.
         let fits = |capacity: u64| bytes(capacity) == outside || bytes(capacity) + TABLE == outside;
         let capacity = (2..48)
             .map(|power| 1_u64 << power)
@@ -57,7 +59,7 @@ impl Room {
 /// Bytes of the entries and bins of a large table (st.c: `features`).
 fn bytes(capacity: u64) -> u64 {
     let power = capacity.trailing_zeros();
-    // Tables of at most sixteen entries are searched one by one.
+    // Tables of at most sixteen entries are searched linearly.
     let bins = match power {
         ..=4 => 0,
         5..=7 => 2 * capacity,

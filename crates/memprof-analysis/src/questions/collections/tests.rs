@@ -34,7 +34,7 @@ fn knows_room_by_the_memsize() {
             unused: 96
         })
     );
-    // 16 entries without bins; 32 with 64 bins of a byte.
+    // 16 entries without bins; 32 with 64 one-byte bins.
     assert_eq!(
         Room::of_hash(10, 16 * 24 + 56),
         Some(Room {

@@ -1,4 +1,4 @@
-//! Objects that changed, one by one.
+//! Changed objects, one by one.
 
 use std::ops::Deref;
 
@@ -15,29 +15,29 @@ use memprof_heap::graph::BitSet;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// After, and not before.
+    /// Only in the heap after.
     #[default]
     New,
-    /// Before, and not after.
+    /// Only in the heap before.
     Gone,
     /// In both.
     Kept,
-    /// New, and still there later.
+    /// New, and still present later.
     Survived,
     /// New, and gone later.
     Temporary,
 }
 
-/// What comes first.
+/// Sort order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
-    /// What retains most.
+    /// Largest retained size.
     #[default]
     Retained,
-    /// The largest.
+    /// Largest size.
     Size,
-    /// The lowest address.
+    /// Lowest address.
     Address,
 }
 
@@ -45,11 +45,11 @@ pub enum Order {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Question {
-    /// Which objects; new ones.
+    /// Which objects (default: new ones).
     pub change: Status,
     /// Only these.
     pub r#where: Option<String>,
-    /// What comes first.
+    /// Sort order.
     pub sort: Order,
     /// Maximum number of objects.
     pub limit: Limit<100>,
@@ -57,22 +57,22 @@ pub struct Question {
     pub offset: usize,
 }
 
-/// An object that changed. Numbers are those of the heap before for what is gone, else those of the one after.
+/// An object that changed. Gone objects have the number of the heap before, others that of the heap after.
 #[derive(Clone, Debug, Serialize)]
 pub struct Changed {
     /// The object.
     #[serde(flatten)]
     pub object: Described,
-    /// What became of it.
+    /// How it changed.
     pub change: Status,
 }
 
 /// The answer.
 #[derive(Clone, Debug, Serialize)]
 pub struct Objects {
-    /// What may make the comparison wrong.
+    /// Possible errors of the comparison.
     pub warnings: Vec<String>,
-    /// In the order that was asked for.
+    /// In the requested order.
     pub objects: Vec<Changed>,
     /// All objects of this change.
     pub count: u64,

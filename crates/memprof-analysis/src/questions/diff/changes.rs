@@ -1,8 +1,8 @@
-//! Which objects of two heaps are the same.
+//! Identity of objects in two heaps.
 //!
-//! An address is no identity: the slot of a freed object is soon reused. An object is the same if it lies at the same
-//! address and was allocated in the same generation; class, type and the place of its allocation have to agree. Where neither
-//! heap knows the generation, class and type have to do: of objects older than the tracking, most live on for good.
+//! An address is not an identity: the slot of a freed object is soon reused. An object is the same if it has the same address
+//! and was allocated in the same generation; class, type and allocation site must match as well. If neither heap knows the
+//! generation, class and type must suffice: most objects older than the tracking live on forever.
 
 use rustc_hash::FxHashMap;
 
@@ -12,16 +12,16 @@ use crate::questions::Error;
 use memprof_heap::graph::{BitSet, piece_of, share};
 use memprof_heap::{FOLDED, Heap, NONE};
 
-/// What became of the objects of one heap in another one.
+/// How the objects of one heap changed in another one.
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
-    /// Number before of each object after; [`NONE`] for a new one.
+    /// Number before, for each object after; [`NONE`] for a new one.
     origins: Vec<u32>,
-    /// Objects of the heap after that are not in the one before.
+    /// Objects that are only in the heap after.
     pub new: BitSet,
-    /// Objects of the heap before that are not in the one after.
+    /// Objects that are only in the heap before.
     pub gone: BitSet,
-    /// What may make this wrong, in sentences.
+    /// Possible errors, in sentences.
     pub warnings: Vec<String>,
 }
 
@@ -51,7 +51,7 @@ impl Changes {
         Ok(changes)
     }
 
-    /// Objects that lie elsewhere now, but were asked for their `object_id`, which no other object ever gets.
+    /// Moved objects with an `object_id`, which is never reused.
     fn moved(&mut self, identity: &Identity<'_>, before: &Heap, after: &Heap) {
         let ids = self
             .gone
@@ -74,7 +74,7 @@ impl Changes {
         }
     }
 
-    /// The number before of an object after, if it was there.
+    /// The number before of an object after, if it existed.
     pub fn origin(&self, id: u32) -> Option<u32> {
         self.origins
             .get(id as usize)
@@ -91,7 +91,7 @@ fn origins(identity: &Identity<'_>, before: &Heap, after: &Heap) -> Result<Vec<u
     let piece = piece_of(origins.len());
     let pieces = origins.len().div_ceil(piece);
     let items = origins.chunks_mut(piece).zip((0..).step_by(piece));
-    // Numbers are in the order of addresses, so that both heaps are gone through side by side.
+    // Numbers follow addresses, so one pass covers both heaps.
     let find = |(): &mut (), (origins, start): (&mut [u32], u32)| {
         let (mut old_page, mut page) = (0, 0);
         let mut old = before.addresses().first_from(after.addresses().of(start));

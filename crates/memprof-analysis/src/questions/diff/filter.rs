@@ -1,7 +1,7 @@
-//! Objects that a query asks for, when it may ask for what changed.
+//! Objects that match a query, which may also ask for changes.
 //!
-//! A query knows one heap; what changed is known here. So it is asked once for each change that an object can have, with
-//! the comparisons of `change` replaced by what they come to.
+//! A query knows one heap and no changes. So it runs once for each kind of change, with the comparisons of `change`
+//! replaced by their results.
 
 use std::ops::Deref;
 
@@ -12,13 +12,13 @@ use crate::questions::{Error, Selection, error};
 use memprof_heap::Heap;
 use memprof_heap::graph::BitSet;
 
-/// Objects of both heaps that are asked for.
+/// Matching objects of both heaps.
 pub(super) struct Chosen {
     pub before: BitSet,
     pub after: BitSet,
 }
 
-/// What remains of a query.
+/// The rest of a query.
 enum Rest {
     All,
     None,
@@ -26,7 +26,7 @@ enum Rest {
 }
 
 impl Chosen {
-    /// Is called once for all questions with one query ([`Diff::chosen`]).
+    /// Called once for all questions with the same query ([`Diff::chosen`]).
     pub fn of<H: Deref<Target = Heap>>(
         diff: &Diff<H>,
         query: Option<&str>,
@@ -68,7 +68,7 @@ fn chosen<const N: usize>(
     sets: [(&[&str], BitSet); N],
 ) -> Result<BitSet, Error> {
     let mut all = BitSet::new(heap.len() as usize);
-    // Nearly always the same remains of a query for all changes.
+    // Nearly always, the same rest remains for all changes.
     let mut last: Option<(String, BitSet)> = None;
     for (changes, mut set) in sets {
         let rest = query.map_or(Rest::All, |query| rest(query, changes));
@@ -95,7 +95,7 @@ fn chosen<const N: usize>(
     Ok(all)
 }
 
-/// What a query comes to for objects with these changes.
+/// The rest of a query for objects with these changes.
 fn rest(query: &Expression, changes: &[&str]) -> Rest {
     match query {
         Expression::And(parts) => {

@@ -1,11 +1,11 @@
-//! Whether two objects at one address are one object.
+//! Whether two objects at the same address are the same object.
 
 use rustc_hash::FxHashMap;
 
 use crate::questions::Error;
 use memprof_heap::{Class, Heap, NONE};
 
-/// What is compared of the objects of one heap.
+/// The compared properties of one heap's objects.
 pub(super) struct Side<'h> {
     pub heap: &'h Heap,
     groups: &'h [u32],
@@ -23,7 +23,7 @@ impl<'h> Side<'h> {
         })
     }
 
-    /// True if it is known of some object when it was made.
+    /// True if any object's generation is known.
     pub fn is_tracked(&self) -> bool {
         self.generations
             .iter()
@@ -40,7 +40,7 @@ impl<'h> Side<'h> {
     }
 }
 
-/// Compares objects of two heaps. Names are compared once: what is alike in both heaps has the same key.
+/// Compares objects of two heaps. Names are compared once: equal ones in both heaps have the same key.
 pub(super) struct Identity<'h> {
     before: &'h Side<'h>,
     after: &'h Side<'h>,
@@ -83,7 +83,7 @@ impl<'h> Identity<'h> {
         }
     }
 
-    /// True if an object before and one after are the same, as far as can be known.
+    /// True if an object before and one after are the same, as far as is known.
     pub fn same(&self, old: u32, new: u32) -> bool {
         let (before, after) = (self.before, self.after);
         let known = |column: &[u32], id: u32| {
@@ -121,7 +121,7 @@ impl<'h> Identity<'h> {
             || self.named_since(left, right)
     }
 
-    /// An anonymous class may have got a name meanwhile: then it lies at the same address still.
+    /// An anonymous class may have been named meanwhile: then its address is unchanged.
     fn named_since(&self, left: u32, right: u32) -> bool {
         let (before, after) = (self.before, self.after);
         let kind = |side: &Side<'_>, group: u32| {

@@ -1,4 +1,4 @@
-//! Where old objects refer to new ones: the references that retain what was allocated in between.
+//! References from old objects to new ones, which retain the objects allocated in between.
 
 use std::cmp::Reverse;
 use std::ops::Deref;
@@ -15,7 +15,7 @@ use memprof_dump::record::Kind;
 use memprof_heap::graph::{BitSet, Tree};
 use memprof_heap::{Heap, Label, NONE, Packed, Sizes};
 
-/// Nodes that are visited to count what the new objects keep alive. The rest is returned as unknown.
+/// Maximum number of nodes visited to count the objects that new ones reach. Counts beyond that are unknown.
 const VISITS: u64 = 50_000_000;
 
 /// `interface`.
@@ -24,65 +24,65 @@ const VISITS: u64 = 50_000_000;
 pub struct Question {
     /// Only references to these new objects.
     pub r#where: Option<String>,
-    /// Maximum number of rows and objects, of each.
+    /// Maximum number of rows and of objects.
     pub limit: Limit<20>,
 }
 
-/// References from old objects of one class to new ones of one class, by one name.
+/// References from old objects of one class to new ones of one class, with one label.
 #[derive(Clone, Debug, Serialize)]
 pub struct Crossing {
-    /// Class of the old objects; the name itself of a class, module or root.
+    /// Class of the old objects; classes, modules and roots have their own name.
     pub from: String,
-    /// What leads from the old ones to the new ones; `[…]` for elements.
+    /// Label of the references; `[…]` for elements.
     pub label: Option<String>,
     /// Class of the new objects.
     pub class: String,
     /// References.
     pub references: u64,
-    /// Old objects.
+    /// Number of old objects.
     pub holders: u64,
-    /// New objects.
+    /// Number of new objects.
     pub count: u64,
-    /// Bytes that would go with these new objects.
+    /// Memory freed together with these new objects.
     pub retained: u64,
-    /// New objects that one of these reaches, at most; null if it was not counted.
+    /// Maximum number of new objects that one of these reaches; null if not counted.
     pub keepalive_count: Option<u64>,
     /// One of the references, with the path to it.
     pub example: String,
-    /// The same, with places in files apart.
+    /// The same, with source locations as separate parts.
     pub phrase: Phrase,
 }
 
-/// A new object to which an old one refers.
+/// A new object that an old one references.
 #[derive(Clone, Debug, Serialize)]
 pub struct Kept {
     /// The new object.
     #[serde(flatten)]
     pub object: Described,
-    /// New objects that it reaches, itself counted; null if it was not counted.
+    /// Number of new objects that it reaches, including itself; null if not counted.
     pub keepalive_count: Option<u64>,
     /// References from old objects.
     pub references: u64,
-    /// The first of these.
+    /// The first old object that references it.
     pub holder: Described,
-    /// What leads from there.
+    /// Label of that reference.
     pub label: Option<String>,
 }
 
 /// The answer.
 #[derive(Clone, Debug, Serialize)]
 pub struct Interface {
-    /// What may make the comparison wrong.
+    /// Possible errors of the comparison.
     pub warnings: Vec<String>,
-    /// By class and name; what retains most first.
+    /// By class and label, those that retain most first.
     pub crossings: Vec<Crossing>,
     /// Crossings that are not returned.
     pub more: usize,
-    /// New objects at the border; what keeps most alive first.
+    /// New objects that old ones reference, those that reach most first.
     pub objects: Vec<Kept>,
-    /// All old objects that refer to new ones.
+    /// Number of old objects that reference new ones.
     pub border: u64,
-    /// All new objects to which old ones refer.
+    /// Number of new objects that old ones reference.
     pub count: u64,
 }
 
@@ -153,7 +153,7 @@ impl Question {
     }
 }
 
-/// References from what is not new to what is asked for, in order of the old ones. Roots count as old.
+/// References from old objects to the requested ones, ordered by old object. Roots count as old.
 fn references(
     heap: &Heap,
     describer: &Describer<'_>,
@@ -236,7 +236,7 @@ fn crossings(
     Ok(crossings)
 }
 
-/// What nodes retain, where those that another one dominates do not count again.
+/// Total retained size of nodes, except those that another one dominates.
 fn retained_together(tree: &Tree, retained: &Sizes, mut nodes: Vec<u32>) -> u64 {
     nodes.sort_unstable_by_key(|&node| tree.place(node));
     let mut end = 0;
@@ -250,7 +250,7 @@ fn retained_together(tree: &Tree, retained: &Sizes, mut nodes: Vec<u32>) -> u64 
     sum
 }
 
-/// Classes, modules and roots stand for themselves, other objects for their class.
+/// Classes, modules and roots represent themselves, other objects are represented by their class.
 fn holder(heap: &Heap, groups: &[u32], node: u32) -> u32 {
     let group = groups
         .get(node as usize)
@@ -270,7 +270,7 @@ fn class(heap: &Heap, groups: &[u32], node: u32) -> u32 {
     group.map_or(NONE, |group| group.shown)
 }
 
-/// Elements are alike, whatever their index or key.
+/// All elements have the same label, whatever their index or key.
 fn label(packed: Option<u32>) -> u32 {
     let packed = Packed(packed.unwrap_or(0));
     match packed.label() {

@@ -1,5 +1,4 @@
-//! What rows of a comparison are about. Two heaps number their classes and sites each in its own way; rows have one
-//! number for both.
+//! Keys of a comparison's rows. Each heap numbers its classes and sites in its own way; rows have one number for both.
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -8,7 +7,7 @@ use super::rows::By;
 use crate::questions::Error;
 use memprof_heap::{Heap, NONE};
 
-/// What a row is about.
+/// The key of a row.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(untagged)]
 pub enum Key {
@@ -19,19 +18,19 @@ pub enum Key {
     },
     /// Objects of a type.
     Type {
-        /// Name, as `string`.
+        /// Name, such as `string`.
         r#type: &'static str,
     },
     /// Objects allocated at a line.
     Site {
-        /// Path; null for objects of which it is not known.
+        /// Path; null if unknown.
         file: Option<String>,
         /// Line.
         line: Option<u32>,
     },
     /// Objects that were allocated in a file.
     File {
-        /// Path; null for objects of which it is not known.
+        /// Path; null if unknown.
         file: Option<String>,
     },
 }
@@ -48,7 +47,7 @@ pub(super) struct Column<'h> {
     numbers: &'h [u32],
     /// Row of each group or site.
     rows: Vec<u32>,
-    /// Row of objects that have none.
+    /// Row of objects without one.
     unknown: u32,
 }
 
@@ -73,7 +72,7 @@ impl Keys {
         self.rows.len()
     }
 
-    /// What the rows are about, in their order.
+    /// The keys of the rows, in their order.
     pub fn into_keys(self) -> Vec<Key> {
         let mut rows: Vec<(u32, Key)> =
             self.rows.into_iter().map(|(key, row)| (row, key)).collect();

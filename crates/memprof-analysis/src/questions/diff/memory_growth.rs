@@ -1,4 +1,4 @@
-//! `memory`: by how much the RSS of the process grew, and where that went.
+//! `memory`: growth of the process's RSS, by cause.
 
 use std::ops::Deref;
 
@@ -16,7 +16,7 @@ use memprof_ledger::Growth;
 pub struct Question {}
 
 impl Question {
-    /// `None` if a dump lacks what was measured, or they are of two processes.
+    /// `None` if a dump lacks the measurements, or they are from different processes.
     pub(super) fn answer<H: Deref<Target = Heap>>(
         &self,
         diff: &Diff<H>,

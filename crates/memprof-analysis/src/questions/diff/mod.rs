@@ -1,8 +1,8 @@
-//! Comparison of heaps: what is new, what is gone, and what retains it.
+//! Comparison of heaps: new and gone objects, and what retains the new ones.
 //!
-//! Two heaps show what was allocated in between and is still there. A third one, of some time later, shows which of that
-//! survives: what survived is a leak, or on the way to become one; the rest was temporary. Tests of the same work between the dumps
-//! make this sharp.
+//! Two heaps show the objects that were allocated in between and are still present. A third, later heap shows which of them
+//! survive: survivors are leaks, or about to become leaks; the rest was temporary. The comparison is most precise if the process
+//! does the same work between all dumps.
 
 mod changed_objects;
 mod changes;
@@ -35,7 +35,7 @@ pub use owners::{Owner, Owners};
 pub use rows::{By, Row, Rows, Sort};
 pub use totals::{Change, Sum, Totals};
 
-/// Two heaps of a process, or three. `H` is what leads to a heap: `&Heap`, or an `Arc<Heap>`.
+/// Two or three heaps of a process. `H` refers to a heap: `&Heap` or `Arc<Heap>`.
 #[derive(Clone)]
 pub struct Diff<H> {
     before: H,
@@ -44,11 +44,11 @@ pub struct Diff<H> {
     changes: Changes,
     survived: Option<BitSet>,
     warnings: Vec<String>,
-    /// What the last query chose: a page puts several questions about the same objects.
+    /// Objects of the last query: a page asks several questions about the same objects.
     last: Arc<Mutex<Option<Answered>>>,
 }
 
-/// A query, and what it chose.
+/// A query and its objects.
 type Answered = (Option<String>, Arc<Chosen>);
 
 impl<H: Deref<Target = Heap>> Diff<H> {
@@ -85,7 +85,7 @@ impl<H: Deref<Target = Heap>> Diff<H> {
         })
     }
 
-    /// The objects that a query asks for.
+    /// The objects that match a query.
     fn chosen(&self, query: Option<&str>) -> Result<Arc<Chosen>, Error> {
         let last = || self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let known = last()
@@ -110,7 +110,7 @@ impl<H: Deref<Target = Heap>> Diff<H> {
         &self.after
     }
 
-    /// The heap of some time later.
+    /// The later heap.
     pub fn later(&self) -> Option<&H> {
         self.later.as_ref()
     }
@@ -120,12 +120,12 @@ impl<H: Deref<Target = Heap>> Diff<H> {
         &self.changes
     }
 
-    /// New objects that were there still some time later; `None` if there is no third heap.
+    /// New objects that still exist in the later heap; `None` if there is none.
     pub fn survived(&self) -> Option<&BitSet> {
         self.survived.as_ref()
     }
 
-    /// What may make the comparison wrong, in sentences.
+    /// Possible errors of the comparison, in sentences.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -133,7 +133,7 @@ impl<H: Deref<Target = Heap>> Diff<H> {
     /// Answers a question in JSON.
     ///
     /// # Errors
-    /// If there is no such question, its parameters make no sense, or an index cannot be read.
+    /// If the question is unknown, its parameters are invalid, or an index cannot be read.
     pub fn ask(&self, question: &str, parameters: Value) -> Result<String, Error> {
         match question {
             "totals" => answer(self, parameters, totals::Question::answer),

@@ -1,7 +1,8 @@
-//! Which old objects the new ones hang on.
+//! Old objects that retain the new ones.
 //!
-//! The owner of a new object is the nearest of its dominators that is not new: if it let go, the new one would be gone. Where
-//! new objects hang on several old ones, their owner is what these have in common. A String or Array may grow without any.
+//! The owner of a new object is its nearest dominator that is not new: without the owner, the new object would be freed. If
+//! several old objects retain new ones, the owner is their common dominator. A String or Array can also grow without new
+//! objects.
 
 use std::cmp::Reverse;
 use std::ops::Deref;
@@ -19,23 +20,23 @@ use crate::questions::{Error, Limit};
 use memprof_heap::graph::BitSet;
 use memprof_heap::{Heap, NONE};
 
-/// Classes that are named of what hangs on an owner.
+/// Maximum number of classes listed for an owner.
 const CLASSES: usize = 5;
 
-/// Bytes from which on an object has grown by itself: small ones do when a key or two are added.
+/// Minimum growth in bytes of an object's own size: small ones grow when a key or two are added.
 const GROWN: u64 = 4096;
 
 /// `owners`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Question {
-    /// Only these new objects; `change = "survived"` is known here.
+    /// Only these new objects; `change = "survived"` is allowed here.
     pub r#where: Option<String>,
-    /// What comes first: `size`, `count`, `retained` or `survived`.
+    /// Sort order: `size`, `count`, `retained` or `survived`.
     pub sort: Sort,
     /// Maximum number of owners.
     pub limit: Limit<20>,
-    /// Old objects that are larger themselves, too, even if no new ones hang on them.
+    /// Includes old objects that have grown themselves, even if they retain no new ones.
     pub grown: bool,
 }
 
@@ -44,46 +45,47 @@ pub struct Question {
 pub struct OfClass {
     /// Name.
     pub class: String,
-    /// How many, and of what size.
+    /// Their number and size.
     #[serde(flatten)]
     pub sum: Sum,
 }
 
-/// An old object, and the new ones that hang on it.
+/// An old object, and the new ones that it retains.
 #[derive(Clone, Debug, Serialize)]
 pub struct Owner {
     /// The old object, or a root.
     #[serde(flatten)]
     pub object: Described,
-    /// What it retained before; null for a root that was not there.
+    /// Its retained size before; null for a root that did not exist.
     pub before: Option<u64>,
-    /// How much more it retains now, by its own size and by new objects. Those that only took the place of others are no
-    /// growth, and what hangs on an old object below it is that one's.
+    /// Growth of its retained size, by its own size and by new objects. Objects that only replaced others do not count,
+    /// nor do those that an old object below it retains.
     pub growth: i64,
-    /// New objects that hang on it.
+    /// New objects that it retains.
     pub new: Sum,
-    /// Those of them that were still there later; null if there are two heaps only.
+    /// The new objects that survived; null if there are only two heaps.
     pub survived: Option<Sum>,
-    /// Bytes that would go with the new ones.
+    /// Memory freed together with the new objects.
     pub retained_by_new: u64,
     /// Their classes, the largest first.
     pub classes: Vec<OfClass>,
-    /// Who holds the owner.
+    /// Path to the owner.
     pub path: Path,
-    /// Of a root, which says little: the path to the new object that retains most; of all roots together, if that is half.
+    /// For a root, which explains little: the path to the new object that retains most; for all roots together, if it
+    /// retains half.
     pub largest: Option<Path>,
 }
 
 /// The answer.
 #[derive(Clone, Debug, Serialize)]
 pub struct Owners {
-    /// What may make the comparison wrong.
+    /// Possible errors of the comparison.
     pub warnings: Vec<String>,
-    /// In the order that was asked for.
+    /// In the requested order.
     pub owners: Vec<Owner>,
     /// Owners that are not returned.
     pub more: usize,
-    /// New objects that hang on nothing: garbage that was not yet collected.
+    /// New objects that nothing retains: garbage that was not yet freed.
     pub unreachable: Sum,
 }
 
@@ -92,9 +94,9 @@ struct Held {
     new: Sum,
     survived: Sum,
     retained: u64,
-    /// By how much its own size grew.
+    /// Growth of its own size.
     grown: u64,
-    /// Of the new objects immediately below, the one that retains most.
+    /// The new object directly below that retains most.
     largest: Option<(u64, Reverse<u32>)>,
     /// By class.
     classes: FxHashMap<u32, Sum>,
@@ -135,7 +137,7 @@ impl Question {
     }
 }
 
-/// What hangs on each owner, and what hangs on none.
+/// The new objects that each owner retains, and those without owner.
 fn held<H: Deref<Target = Heap>>(
     diff: &Diff<H>,
     chosen: &BitSet,
@@ -151,8 +153,8 @@ fn held<H: Deref<Target = Heap>>(
     };
     let new = &diff.changes.new;
     let mut held: FxHashMap<u32, Held> = FxHashMap::default();
-    // The new nodes above, each with the end of its subtree, its owner, and whether its bytes are in somebody's retained
-    // size.
+    // The new nodes above, each with the end of its subtree, its owner, and whether its bytes are already counted in a
+    // retained size.
     let mut above: Vec<(u32, u32, bool)> = Vec::new();
     for ((&node, &end), place) in tree.nodes().iter().zip(tree.ends()).zip(0..) {
         if !new.contains(node) {
@@ -163,7 +165,7 @@ fn held<H: Deref<Target = Heap>>(
         }
         let parent = dominators.parent_of(node).unwrap_or(node);
         let (owner, under) = match above.last() {
-            // What is immediately above is the last of them.
+            // The parent is the last of them.
             Some(&(_, owner, covered)) if new.contains(parent) => (owner, covered),
             _ => (parent, false),
         };
@@ -196,7 +198,7 @@ fn held<H: Deref<Target = Heap>>(
     Ok((held, unreachable))
 }
 
-/// Old objects whose own size grew, and by how much.
+/// Old objects whose own size grew, with the growth.
 fn grown<H: Deref<Target = Heap>>(diff: &Diff<H>) -> Result<Vec<(u32, u64)>, Error> {
     let (before, after) = (diff.before.memsizes()?, diff.after.memsizes()?);
     let grown = (0..diff.after.len()).filter_map(|node| {
@@ -207,7 +209,7 @@ fn grown<H: Deref<Target = Heap>>(diff: &Diff<H>) -> Result<Vec<(u32, u64)>, Err
     Ok(grown.collect())
 }
 
-/// The root before that a root after is.
+/// The same root in the heap before.
 fn root_before<H: Deref<Target = Heap>>(diff: &Diff<H>, node: u32) -> Option<u32> {
     let (before, after): (&Heap, &Heap) = (&diff.before, &diff.after);
     if node == after.root() {

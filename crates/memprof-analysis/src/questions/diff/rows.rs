@@ -1,4 +1,4 @@
-//! Two heaps side by side: by class, by type, by the place where objects were allocated.
+//! Two heaps side by side: by class, type or allocation site.
 
 use std::cmp::Reverse;
 use std::ops::Deref;
@@ -14,7 +14,7 @@ use crate::questions::{Error, Limit};
 use memprof_heap::graph::{BitSet, Dominators, PART, filled, in_parts};
 use memprof_heap::{Heap, NONE};
 
-/// What objects are put together by.
+/// Property that objects are grouped by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum By {
@@ -29,20 +29,20 @@ pub enum By {
     File,
 }
 
-/// What comes first.
+/// Sort order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sort {
-    /// What grew by most bytes that roots reach.
+    /// Largest growth in reachable bytes.
     #[default]
     Size,
-    /// What grew by most objects that roots reach.
+    /// Largest growth in reachable objects.
     Count,
-    /// Whose new objects retain most bytes.
+    /// Largest retained size of the new objects.
     Retained,
-    /// Of which most bytes are new and reached by roots.
+    /// Most new reachable bytes.
     New,
-    /// Of which most bytes survived.
+    /// Most surviving bytes.
     Survived,
 }
 
@@ -50,22 +50,22 @@ pub enum Sort {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Question {
-    /// What objects are put together by.
+    /// Property that objects are grouped by.
     pub by: By,
-    /// Only these objects; `change = "new"` is known here.
+    /// Only these objects; `change = "new"` is allowed here.
     pub r#where: Option<String>,
-    /// What comes first.
+    /// Sort order.
     pub sort: Sort,
-    /// Maximum number of rows; all.
+    /// Maximum number of rows (default: all).
     pub limit: Limit<{ usize::MAX }>,
-    /// Only rows of which objects are new or gone, or have grown or shrunk; all.
+    /// Only rows with new, gone, grown or shrunk objects (default: all).
     pub changed: bool,
 }
 
-/// Objects that have something in common.
+/// Objects with the same key.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// What they have in common.
+    /// The key.
     #[serde(flatten)]
     pub key: Key,
     /// Before.
@@ -74,36 +74,36 @@ pub struct Row {
     pub after: Sum,
     /// The change.
     pub change: Change,
-    /// The change of what roots reach, by which rows are ranked: garbage that was not yet collected is no growth. The same
-    /// as `change` if a dump has no roots.
+    /// The change of reachable objects, by which rows are ranked, as garbage is not growth. The same as `change` if a dump
+    /// has no roots.
     pub reachable: Change,
-    /// After, and not before.
+    /// Only in the heap after.
     pub new: Sum,
-    /// Of these, what no root reaches.
+    /// New objects that no root reaches.
     pub garbage: Sum,
-    /// Before, and not after.
+    /// Only in the heap before.
     pub gone: Sum,
-    /// New, and still there later; null if there are two heaps only.
+    /// New, and still present later; null if there are only two heaps.
     pub survived: Option<Sum>,
-    /// Bytes that would go with the new ones.
+    /// Memory freed together with the new objects.
     pub retained: u64,
 }
 
 /// The answer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Rows {
-    /// What may make the comparison wrong.
+    /// Possible errors of the comparison.
     pub warnings: Vec<String>,
-    /// In the order that was asked for.
+    /// In the requested order.
     pub rows: Vec<Row>,
     /// Rows that are not returned.
     pub more: usize,
-    /// Rows that are left out as nothing of them changed; 0 if all are asked for.
+    /// Unchanged rows that are not returned; 0 if all are requested.
     pub unchanged: usize,
 }
 
 impl Row {
-    /// True if its objects are the same as before, and of the same size.
+    /// True if its objects are the same as before, with the same sizes.
     pub fn is_unchanged(&self) -> bool {
         self.new.count == 0 && self.gone.count == 0 && self.change == Change::default()
     }
@@ -217,7 +217,7 @@ struct Sums {
     survived: Sum,
 }
 
-/// What roots reach; all, if there are none.
+/// Reachable objects; all, if there are no roots.
 struct Reached<'h>(Option<&'h Dominators>);
 
 impl<'h> Reached<'h> {
@@ -233,7 +233,7 @@ impl<'h> Reached<'h> {
     }
 }
 
-/// Sums of the members of a set by row, in several threads.
+/// Sums of a set's members by row, computed in several threads.
 fn summed(set: &BitSet, rows: usize, add: impl Fn(&mut [Sums], u32) + Sync) -> Vec<Sums> {
     let start = || vec![Sums::default(); rows];
     let part = if rows < PART {

@@ -1,4 +1,4 @@
-//! What changed between small heaps, by hand, and against slow answers on random ones.
+//! Changes between small heaps: hand-written cases, and random ones against a slow algorithm.
 
 mod answers;
 mod identity;

@@ -9,7 +9,7 @@ use crate::questions::Error;
 use memprof_heap::graph::BitSet;
 use memprof_heap::{Heap, Sizes};
 
-/// So many objects of so many bytes.
+/// A number of objects and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Sum {
     /// Objects.
@@ -42,7 +42,7 @@ impl Sum {
     }
 }
 
-/// By how much two sums differ.
+/// Difference of two sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Change {
     /// Objects.
@@ -75,27 +75,27 @@ pub struct Question {
 /// The answer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Totals {
-    /// What may make the comparison wrong.
+    /// Possible errors of the comparison.
     pub warnings: Vec<String>,
-    /// All before.
+    /// All objects before.
     pub before: Sum,
-    /// All after.
+    /// All objects after.
     pub after: Sum,
     /// The change.
     pub change: Change,
-    /// After, and not before.
+    /// Only in the heap after.
     pub new: Sum,
-    /// Before, and not after.
+    /// Only in the heap before.
     pub gone: Sum,
     /// In both, with the sizes after.
     pub kept: Sum,
-    /// By how many bytes those in both have grown.
+    /// Growth in bytes of the objects in both.
     pub grown: i64,
-    /// New, and still there later; null if there are two heaps only.
+    /// New, and still present later; null if there are only two heaps.
     pub survived: Option<Sum>,
     /// New, and gone later.
     pub temporary: Option<Sum>,
-    /// New, but no root reaches them: garbage that was not yet collected.
+    /// New but unreachable: garbage that was not yet freed.
     pub unreachable: Sum,
 }
 

@@ -1,4 +1,4 @@
-//! What may make a comparison wrong.
+//! Possible errors of a comparison.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::identity::Side;
 use memprof_dump::record::NoteKind;
 use memprof_heap::Heap;
 
-/// What is known of the dump itself.
+/// Facts about the dump itself.
 fn header(heap: &Heap) -> Value {
     let note = heap
         .notes()
@@ -16,7 +16,7 @@ fn header(heap: &Heap) -> Value {
         .unwrap_or(Value::Null)
 }
 
-/// All that can be said, in sentences.
+/// All warnings, in sentences.
 pub(super) fn of(before: &Side<'_>, after: &Side<'_>) -> Vec<String> {
     let mut warnings = Vec::new();
     let mut warn = |text: &str| warnings.push(text.to_owned());

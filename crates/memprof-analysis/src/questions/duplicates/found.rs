@@ -1,4 +1,4 @@
-//! Strings and their texts, compared.
+//! Strings, compared by their texts.
 
 use std::hash::BuildHasher;
 use std::io;
@@ -34,13 +34,13 @@ impl Equal {
         self.largest = self.largest.max(size);
     }
 
-    /// What would be free if all were the largest one.
+    /// Bytes freed if only the largest one remained.
     pub fn wasted(&self) -> u64 {
         self.size - self.largest
     }
 }
 
-/// A string that may have an equal: a number for its text in two halves, and the object.
+/// A possibly duplicate string: a number for its text in two halves, and the object.
 #[derive(Clone, Copy)]
 pub(super) struct Entry([u32; 3]);
 
@@ -58,10 +58,10 @@ impl Entry {
     }
 }
 
-/// Strings that were looked at.
+/// The examined strings.
 #[derive(Default)]
 pub(super) struct Found {
-    /// Those that may have an equal, part by part.
+    /// Possible duplicates, part by part.
     strings: Vec<Vec<Entry>>,
     pub count: u64,
     pub size: u64,
@@ -132,7 +132,7 @@ impl Found {
         Ok(found)
     }
 
-    /// Reads texts, in several threads.
+    /// Reads texts in several threads.
     fn read(&mut self, heap: &Heap, stored: &[(u32, u32)]) -> io::Result<()> {
         let memsizes = heap.memsizes()?;
         let start = || (heap.texts().reader(), io::Result::Ok(Found::default()));
@@ -169,7 +169,7 @@ impl Found {
         Ok(())
     }
 
-    /// Adds what others counted.
+    /// Adds the sums of others.
     fn merge(&mut self, other: &Found) {
         self.count += other.count;
         self.size = self.size.saturating_add(other.size);
@@ -210,7 +210,7 @@ impl Found {
 /// Sums, and strings with places, part by part.
 type Looked = (Found, Vec<(usize, Vec<(u32, u32)>)>);
 
-/// Buckets that more than one key falls into.
+/// Finds buckets with more than one key.
 struct Repeated {
     once: Vec<AtomicU64>,
     again: Vec<AtomicU64>,
@@ -246,7 +246,7 @@ impl Repeated {
         self.again[word].load(Ordering::Relaxed) & bit != 0
     }
 
-    /// The word and the bit for a key. The upper bits of the product: a number below that of the buckets.
+    /// The word and the bit for a key. The upper bits of the product are a number below that of the buckets.
     fn bucket(&self, key: u64) -> (usize, u64) {
         let buckets = self.once.len() as u128 * 64;
         let bucket = ((u128::from(key) * buckets) >> 64) as usize;
@@ -254,8 +254,8 @@ impl Repeated {
     }
 }
 
-/// Puts places, with their objects, in order. Both go up together within a page of the heap, and a dump lists a page from its
-/// beginning to its end: so only the pages are sorted, unless they overlap.
+/// Sorts places, with their objects. Both ascend within a heap page, and a dump lists a page from beginning to end, so only
+/// the pages are sorted, unless they overlap.
 fn in_order(stored: Vec<(u32, u32)>) -> Vec<(u32, u32)> {
     if stored.is_sorted() {
         return stored;
@@ -264,7 +264,7 @@ fn in_order(stored: Vec<(u32, u32)>) -> Vec<(u32, u32)> {
     runs.sort_unstable_by_key(|run| run[0]);
     let mut sorted = runs.concat();
     if !sorted.is_sorted() {
-        // Pieces that overlap are only read in several passes. The sort is one that makes use of the runs.
+        // Overlapping pieces are only read in several passes. This sort makes use of runs.
         let piece = piece_of(sorted.len());
         let pieces = sorted.chunks_mut(piece);
         share(pieces.len(), pieces, || (), |(), piece| piece.sort());
@@ -273,7 +273,7 @@ fn in_order(stored: Vec<(u32, u32)>) -> Vec<(u32, u32)> {
 }
 
 impl Found {
-    /// Counts equal strings: what is known of each text, and the number of its text with each string.
+    /// Counts equal strings: returns each text's sums, and the number of its text for each string.
     pub fn equals(&mut self, memsizes: &Sizes) -> (Vec<Equal>, Vec<(u32, u32)>) {
         let strings = std::mem::take(&mut self.strings);
         let mut texts: Vec<Equal> = Vec::new();

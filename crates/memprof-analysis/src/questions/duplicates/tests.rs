@@ -119,7 +119,7 @@ fn garbage_is_not_wasted() {
     assert_eq!((kept.count, kept.duplicates, kept.wasted), (2, 1, 40));
     assert_eq!((kept.rows.len(), kept.rows[0].count), (1, 2));
     assert!(kept.warnings.is_empty());
-    // Without roots it is not known what is garbage.
+    // Without roots, garbage is unknown.
     let unknown = answer(&heap(&[], &things), &Question::default());
     assert_eq!((unknown.count, unknown.duplicates), (5, 3));
     assert!(unknown.warnings[0].contains("garbage is counted"));

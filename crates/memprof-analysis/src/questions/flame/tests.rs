@@ -97,7 +97,7 @@ fn what_the_heap_keeps_of_the_whole_graph_is_what_is_found_computed() {
         let (_, heap) = random(seed, 300);
         for limit in [1, 2, 7, 50, 1000, 2] {
             let kept = ask(&heap, "flame", json!({ "limit": limit })).expect("an answer");
-            // The depth that there is without asking for one, which is not kept.
+            // The default depth, explicitly: this answer is not cached.
             let computed = json!({ "limit": limit, "depth": 128 });
             let computed = ask(&heap, "flame", computed).expect("an answer");
             assert_eq!(kept, computed, "{seed} {limit}");

@@ -1,4 +1,4 @@
-//! What objects can be grouped by.
+//! Properties that objects can be grouped by.
 
 use memprof_paths::guess_gem;
 use rustc_hash::FxHashMap;
@@ -13,29 +13,29 @@ use memprof_dump::record::{Kind, NameId};
 use memprof_heap::graph::filled;
 use memprof_heap::{Heap, NONE};
 
-/// What objects are grouped by.
+/// Property that objects are grouped by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum By {
-    /// Class, or what stands for it.
+    /// Class or a substitute.
     #[default]
     Class,
     /// Type.
     Type,
-    /// File of the line that made them.
+    /// File of the line that allocated them.
     File,
-    /// The line that made them, with its file.
+    /// The line that allocated them, with its file.
     #[serde(alias = "site")]
     Line,
-    /// Gem whose code made them.
+    /// Gem whose code allocated them.
     Gem,
-    /// The line of the application that made them, itself or by a call of a library.
+    /// The application line that allocated them, directly or through a library.
     Application,
-    /// Method that made them.
+    /// Method that allocated them.
     Method,
-    /// GC runs before they were allocated.
+    /// Number of GC runs before they were allocated.
     Generation,
-    /// Collections since then.
+    /// Number of GC runs since then.
     Age,
     /// Memsize, by powers of two.
     Size,
@@ -47,21 +47,21 @@ pub enum By {
     Slot,
     /// Kind of the VM's own objects.
     Imemo,
-    /// Constant, as a tree: an object of `Shop::Order` is one of `Shop`, too.
+    /// Constant, as a tree: an instance of `Shop::Order` also counts for `Shop`.
     Namespace,
     /// Class, as a tree: an object counts for its class and all superclasses.
     Superclass,
-    /// Root category that the shortest path begins at.
+    /// Root category in which the shortest path begins.
     Root,
 }
 
 impl By {
-    /// True if groups are parts of others.
+    /// True if groups contain other groups.
     pub fn is_tree(self) -> bool {
         matches!(self, By::Namespace | By::Superclass)
     }
 
-    /// Field of the query language that has the same values.
+    /// Field of the query language with the same values.
     pub(super) fn field(self) -> Option<&'static str> {
         Some(match self {
             By::Class => "class",
@@ -89,7 +89,7 @@ pub(super) struct Keys<'h> {
     pub by: By,
     pub groups: Groups,
     pub raw: Numbering<Raw>,
-    /// Gems have many files.
+    /// Cached, as gems have many files.
     gems: FxHashMap<&'h str, NameId>,
 }
 
@@ -235,7 +235,7 @@ impl<'h> Keys<'h> {
         first
     }
 
-    /// Makes a group part of another; false if that would be a circle.
+    /// Makes a group part of another; false if that would create a cycle.
     fn attach(&mut self, group: u32, above: u32) -> bool {
         if self.groups.chain(above).any(|known| known == group) {
             return false;
@@ -244,7 +244,7 @@ impl<'h> Keys<'h> {
         true
     }
 
-    /// A constant, below those that it is in.
+    /// A constant, below its outer constants.
     fn constant(&mut self, name: NameId) -> u32 {
         let text = self.heap.name(name);
         let first = self.prefix(name, text.len());
@@ -263,7 +263,7 @@ impl<'h> Keys<'h> {
     }
 
     fn prefix(&mut self, name: NameId, length: usize) -> u32 {
-        // A prefix that is a name itself is that name.
+        // A prefix that is a name itself shares its number.
         let text = &self.heap.name(name)[..length];
         let raw = match self.heap.names().find(text) {
             Some(name) => Raw::Name(name),

@@ -1,4 +1,4 @@
-//! What the objects of a group have in common, for people and for queries.
+//! Keys of groups, for people and for queries.
 
 use memprof_paths::guess_gem;
 use serde::Serialize;
@@ -7,7 +7,7 @@ use super::super::words::place;
 use super::by::{By, Keys};
 use memprof_dump::record::{Kind, NameId};
 
-/// What the objects of a group have in common, as it is computed.
+/// The key of a group, as it is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Raw {
     Unknown,
@@ -18,14 +18,14 @@ pub(super) enum Raw {
     Gem(NameId),
     Site(NameId, u32),
     Number(u64),
-    /// Numbers of so many bits.
+    /// Numbers with so many bits.
     Bits(u32),
     ClassObject(u32),
     Category(u32),
 }
 
 impl Raw {
-    /// Its number, of kinds that do not come with others.
+    /// Its number, for kinds of keys that have small numbers of their own.
     #[inline]
     pub fn small(self) -> Option<usize> {
         match self {
@@ -37,20 +37,20 @@ impl Raw {
     }
 }
 
-/// What the objects of a group have in common.
+/// The property that the objects of a group share.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(untagged)]
 pub enum Key {
-    /// It is not known of them.
+    /// Unknown.
     Unknown,
     /// A number.
     Number(u64),
-    /// A text; a range of numbers as a query has it.
+    /// A text; ranges of numbers as in a query.
     Text(String),
 }
 
 impl Keys<'_> {
-    /// What the objects of a group have in common.
+    /// The key of a group.
     pub fn key(&self, group: u32) -> Key {
         let name = |name: NameId| self.heap.name(name);
         Key::Text(
@@ -101,7 +101,7 @@ impl Keys<'_> {
     }
 }
 
-/// A text as a query has it.
+/// A text as in a query.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for char in text.chars() {

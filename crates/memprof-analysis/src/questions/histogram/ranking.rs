@@ -1,4 +1,4 @@
-//! Groups in order, as rows.
+//! Sorted groups, as rows.
 
 use std::cmp::Reverse;
 
@@ -8,7 +8,7 @@ use super::super::tally::{Tally, percent};
 use super::by::Keys;
 use super::{Row, Sort};
 
-/// Groups in order.
+/// Sorted groups.
 #[derive(Clone, Copy)]
 pub(super) struct Ranking<'k> {
     pub keys: &'k Keys<'k>,
@@ -19,7 +19,7 @@ pub(super) struct Ranking<'k> {
 }
 
 impl Ranking<'_> {
-    /// The groups that are shown, and how many are behind them. Groups without objects do not count.
+    /// The groups that are shown, and how many follow. Groups without objects do not count.
     pub fn page<const N: usize>(
         &self,
         mut groups: Vec<u32>,
@@ -74,7 +74,7 @@ impl Ranking<'_> {
         percent(part, self.heap_size)
     }
 
-    /// Fills a row with the groups in it.
+    /// Adds the inner groups to a row.
     pub fn nest(
         &self,
         row: &mut Row,

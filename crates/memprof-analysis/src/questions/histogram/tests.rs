@@ -56,7 +56,7 @@ fn text(heap: &Heap, object: &Object, by: By) -> String {
                 line => format!("{}:{line}", name(site.file)),
             })
         }),
-        // These heaps have no lines of libraries that a line of the application called.
+        // These heaps have no library lines called from an application line.
         By::Application => site(&|site| {
             let file = heap.name(site.file);
             let own = memprof_paths::is_application(file);
@@ -80,7 +80,7 @@ fn text(heap: &Heap, object: &Object, by: By) -> String {
     }
 }
 
-/// What the members of a set retain that have none of it above them.
+/// The retained size of the members that no other member dominates.
 fn retained(heap: &Heap, members: &[u32]) -> u64 {
     let dominators = heap.dominators().expect("in memory");
     let top = members.iter().filter(|&&id| {
@@ -263,7 +263,7 @@ fn computes_exactly_what_goes_with_a_group() {
     }
 }
 
-/// All rows of a tree, with the names of those above.
+/// All rows of a tree, with the names of their parents.
 fn flat<'r>(rows: &'r [Row], above: &str, found: &mut Vec<(String, &'r Row)>) {
     for row in rows {
         let Key::Text(key) = &row.key else {

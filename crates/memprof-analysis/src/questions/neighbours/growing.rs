@@ -1,4 +1,4 @@
-//! Which objects are in the graph.
+//! Chooses the objects of the graph.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,19 +12,19 @@ use memprof_heap::{FOLDED, Heap, NONE, Sizes};
 /// Pairs of nodes, with the number of references from one to the other.
 type Edges = BTreeMap<(u32, u32), usize>;
 
-/// Numbers of a node's referrers and references that are not in the graph.
+/// Numbers of a node's referrers and references outside the graph.
 type More = (usize, usize);
 
-/// A graph in the making.
+/// A graph under construction.
 pub(super) struct Growing<'h> {
     graph: Graph<'h>,
     flags: &'h [u32],
     retained: &'h Sizes,
-    /// The step before each node on a shortest path from the roots: it is in the graph before the other referrers.
+    /// The referrer of each node on a shortest path from the roots: it is added before the other referrers.
     steps: &'h [u32],
     root: u32,
     limit: usize,
-    /// Nodes with their level, in the order in which they came.
+    /// Nodes with their level, in the order in which they were added.
     pub nodes: Vec<(u32, i32)>,
     levels: FxHashMap<u32, i32>,
 }
@@ -43,12 +43,12 @@ impl<'h> Growing<'h> {
         })
     }
 
-    /// Lets in as many nodes as are wanted from now on.
+    /// Removes the limit on the number of nodes.
     pub fn unbound(&mut self) {
         self.limit = usize::MAX;
     }
 
-    /// Takes in the neighbours of a node of the graph; of others nothing.
+    /// Adds the neighbours of a node, if it is in the graph.
     pub fn expand(&mut self, node: u32, each: usize) {
         if self.levels.contains_key(&node) {
             self.referrers(&[node], each);
@@ -56,7 +56,7 @@ impl<'h> Growing<'h> {
         }
     }
 
-    /// Takes in a few neighbours of what is there: of referrers what refers to them, of references what they refer to.
+    /// Adds a few neighbours of the current nodes: referrers of referrers, and references of references.
     pub fn expand_all(&mut self, few: usize) {
         let ring = self.nodes.clone();
         let above: Vec<u32> = ring
@@ -79,7 +79,7 @@ impl<'h> Growing<'h> {
         }
     }
 
-    /// Of several nodes at once, as that is one look at all references.
+    /// Adds the referrers of several nodes at once, in a single scan of all references.
     fn referrers(&mut self, nodes: &[u32], each: usize) {
         let mut found = self.inbound(nodes);
         for node in nodes {
@@ -93,8 +93,8 @@ impl<'h> Growing<'h> {
         }
     }
 
-    /// What refers to nodes, each referrer once. Looks through the targets of all references, as nearly all of them are passed
-    /// over: to go from row to row takes longer.
+    /// The referrers of nodes, each once. Scans the targets of all references, as most of them are skipped: iterating over the
+    /// rows takes longer.
     fn inbound(&self, nodes: &[u32]) -> FxHashMap<u32, Vec<u32>> {
         let mut found: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
         if nodes.is_empty() {
@@ -103,10 +103,10 @@ impl<'h> Growing<'h> {
         let wanted = BitSet::of(self.root as usize + 1, nodes.iter().copied());
         let targets = self.graph.targets.iter().zip(0u32..);
         for (&target, place) in targets.filter(|(target, _)| wanted.contains(**target)) {
-            // The last row that begins here or before: empty ones before it begin here, too.
+            // The last row that begins at or before this place: empty rows before it begin there, too.
             let starts = self.graph.offsets.partition_point(|&start| start <= place);
             let from = starts.saturating_sub(1) as u32;
-            // A row that is empty all the same does not count.
+            // A row that is still empty does not count.
             if target == from || !self.is_shown(from) || self.graph.row(from).is_empty() {
                 continue;
             }
@@ -130,7 +130,7 @@ impl<'h> Growing<'h> {
         node != self.root && flags & FOLDED.0 == 0
     }
 
-    /// The references among the nodes, and for each node how many neighbours are not there.
+    /// The references between the nodes, and the number of each node's neighbours outside the graph.
     pub fn edges(&self) -> (Edges, Vec<More>) {
         let nodes: Vec<u32> = self.nodes.iter().map(|node| node.0).collect();
         let mut found = self.inbound(&nodes);
@@ -162,7 +162,7 @@ impl<'h> Growing<'h> {
     }
 }
 
-/// The first nodes in the order of a rank, each once; of equal ones the lowest number comes first. A large array has millions.
+/// The first nodes by rank, each once; equal ones by number. A large array has millions of neighbours.
 fn first<R: Ord + Copy>(
     nodes: impl Iterator<Item = u32>,
     count: usize,

@@ -7,7 +7,7 @@ use memprof_heap::Heap;
 use memprof_heap::graph::referrers_of;
 use memprof_heap::testing::{address, class, heap, random, string, thing};
 
-/// Shop has a cart of 30 strings, the first of which an order has, too.
+/// Shop has a cart of 30 strings; an order references the first of them, too.
 fn shop() -> Heap {
     let mut cart = thing(address(1), Kind::ARRAY, "Array").length(30);
     for number in 0..30 {
@@ -44,13 +44,13 @@ fn has_what_refers_to_an_object_and_what_it_refers_to() {
     let answer = around(&shop(), json!({ "of": hex(1), "each": 3 }));
     assert_eq!(answer["nodes"][0]["address"], json!(hex(1)));
     assert_eq!(node(&answer, &hex(0))["level"], json!(-1));
-    // The largest.
+    // The largest ones.
     for number in 3..6 {
         assert_eq!(node(&answer, &hex(number))["level"], json!(1));
     }
     assert_eq!(node(&answer, &hex(1))["more_references"], json!(27));
     assert_eq!(node(&answer, &hex(1))["more_referrers"], json!(0));
-    // The order is not there, and refers to the first string.
+    // The order is not in the graph, and references the first string.
     assert_eq!(node(&answer, &hex(3))["more_referrers"], json!(1));
     let root = answer["nodes"]
         .as_array()
@@ -93,7 +93,7 @@ fn an_object_that_is_expanded_brings_its_neighbours() {
     assert_eq!(order["level"], json!(0));
     assert_eq!(node(&more, &hex(3))["expanded"], json!(true));
     assert_eq!(node(&more, &hex(3))["more_referrers"], json!(0));
-    // What is not in the graph cannot be expanded.
+    // An object outside the graph cannot be expanded.
     let none = around(
         &heap,
         json!({ "of": hex(1), "each": 3, "limit": 5, "expand": [hex(20)] }),

@@ -1,4 +1,4 @@
-//! What a query says of whole groups, and of sites, before any object is looked at.
+//! Evaluates a query for whole groups and sites, before any object is looked at.
 
 use std::borrow::Cow;
 
@@ -11,21 +11,21 @@ use crate::query::{Expression, Field, Row};
 use memprof_dump::record::Kind;
 use memprof_heap::{Heap, Site};
 
-/// A group, as a query sees what its objects have in common: type, class, and the kind of imemo.
+/// The common properties of a group, as a query sees them: type, class, and the kind of imemo.
 struct OfGroup<'c, 'h> {
     columns: &'c Columns<'h>,
     number: usize,
 }
 
-/// A site, as a query sees it; or none.
+/// A site, or none, as a query sees it.
 struct OfSite<'h> {
     heap: &'h Heap,
     site: Option<&'h Site>,
 }
 
 impl Columns<'_> {
-    /// Whether objects of each group can be what is asked for, if that says anything of groups: most queries begin with a
-    /// type or a class, which few groups have.
+    /// Whether objects of each group can match, if the query has conditions on groups: most queries begin with a type or
+    /// a class, which few groups have.
     pub fn possible_groups(&self, expression: &Expression) -> Option<Vec<bool>> {
         let parts = parts_about(expression, &[Field::Type, Field::Class, Field::Imemo])?;
         let possible = |number| {
@@ -38,7 +38,7 @@ impl Columns<'_> {
         Some((0..self.types.len()).map(possible).collect())
     }
 
-    /// The same of each site, and, as the last, of objects whose site is not known.
+    /// The same for each site and, as the last entry, for objects whose site is unknown.
     pub fn possible_sites(&self, expression: &Expression) -> Option<Vec<bool>> {
         use Field::{Application, File, Gem, Line, Method, Site, Tracked};
         let parts = parts_about(
@@ -57,7 +57,7 @@ impl Columns<'_> {
     }
 }
 
-/// Those of the parts of a query which must all be met that are about nothing but these fields, if there are any.
+/// The required parts of a query that only use these fields, if there are any.
 fn parts_about<'e>(expression: &'e Expression, fields: &[Field]) -> Option<Vec<&'e Expression>> {
     let parts = match expression {
         Expression::And(parts) => parts.as_slice(),
@@ -83,7 +83,7 @@ impl Row for OfSite<'_> {
     }
 }
 
-/// What a site says in a field.
+/// The value of a field for a site.
 pub(super) fn text_of<'h>(heap: &'h Heap, site: &Site, field: Field) -> Option<Cow<'h, str>> {
     let file = heap.name(site.file);
     Some(match field {

@@ -1,4 +1,4 @@
-//! What the header of a dump says about the process.
+//! Facts about the process in the header of a dump.
 
 use serde_json::{Map, Value};
 
@@ -25,7 +25,7 @@ const PROCESS: [&str; 16] = [
     "moved",
 ];
 
-/// Keys without which an answer has no sense are there even if the dump lacks them.
+/// Keys that an answer always contains, even if the dump lacks them.
 const ALWAYS: [&str; 7] = [
     "ruby",
     "ruby_version",
@@ -47,7 +47,7 @@ pub(in crate::questions) fn header(heap: &Heap) -> Map<String, Value> {
     }
 }
 
-/// What it says about the process.
+/// Facts about the process.
 pub(super) fn process(header: &Map<String, Value>) -> Map<String, Value> {
     let mut process = Map::new();
     for key in PROCESS {
@@ -60,7 +60,7 @@ pub(super) fn process(header: &Map<String, Value>) -> Map<String, Value> {
     process
 }
 
-/// What it says about the GC: `GC.stat`.
+/// Facts about the GC: `GC.stat`.
 pub(super) fn collector(header: &Map<String, Value>) -> Map<String, Value> {
     match header.get("gc") {
         Some(Value::Object(gc)) => gc.clone(),

@@ -1,4 +1,4 @@
-//! What a dump does not contain, in sentences.
+//! Limits of a dump, in sentences.
 
 use serde_json::{Map, Value};
 
@@ -6,10 +6,10 @@ use super::Answer;
 use crate::questions::tracking::{self, Tracking};
 use memprof_heap::Heap;
 
-/// Percent of objects without a place below which nothing is said.
+/// Percentage of objects without a site up to which there is no warning.
 const MOSTLY: f64 = 5.0;
 
-/// Sentences for people, the worst first.
+/// Sentences for people, the worst problem first.
 pub(super) fn of(heap: &Heap, answer: &Answer, header: &Map<String, Value>) -> Vec<String> {
     let mut warnings = Vec::new();
     let source = &answer.source;

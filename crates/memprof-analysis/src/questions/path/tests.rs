@@ -61,7 +61,7 @@ fn a_path_is_said_as_a_person_would() {
     );
 }
 
-/// How far each node is from the roots: each edge is looked at as often as there are nodes, as nothing is simpler.
+/// Distance of each node from the roots: relaxes each edge once per node, the simplest algorithm.
 fn distances(graph: &Graph<'_>, root: u32) -> Vec<Option<u32>> {
     let mut distances = vec![None; graph.len()];
     distances[root as usize] = Some(0);

@@ -26,7 +26,7 @@ fn few() -> Heap {
             .fact("name", Fact::Text("fetch".to_owned())),
         string(0x4_5000, "garbage").to("", 0x2_3000),
     ];
-    // Its second turn is the page at 0x23000.
+    // The page at 0x23000 is its second turn.
     let header = r#"{"generation":10,"unshared":{"page_size":4096,"turns":[2,1,32,1]}}"#;
     heap_of(
         header,
@@ -149,7 +149,7 @@ fn groups_that_are_out_of_the_question_change_no_answer() {
     let heaps = (1..20).map(|seed| random(seed, 200).1).chain([few()]);
     for heap in heaps {
         for filter in filters {
-            // Of what is joined by `or` no group can be left out.
+            // A part joined by `or` cannot exclude groups.
             let slowly = format!("({filter}) or address = 1");
             assert_eq!(found(&heap, filter), found(&heap, &slowly), "{filter}");
         }

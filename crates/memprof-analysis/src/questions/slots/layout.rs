@@ -1,32 +1,32 @@
-//! How the heap's pages lie in memory, from the addresses of objects.
+//! The layout of the heap's pages, inferred from the addresses of objects.
 
 use std::ops::Range;
 
 use memprof_dump::record::NoteKind;
 use memprof_heap::Heap;
 
-/// Pages of Ruby 3.2 and later.
+/// Page size of Ruby 3.2 and later.
 const LARGE: u64 = 64 << 10;
 
-/// Pages before.
+/// Page size of earlier versions.
 const SMALL: u64 = 16 << 10;
 
 /// Bytes before the first slot of a page.
 const HEAD: u64 = 8;
 
-/// Objects from which the size of pages is inferred.
+/// Number of objects from which the page size is inferred.
 const SAMPLE: u32 = 100_000;
 
 /// Pages.
 pub(super) struct Layout {
-    /// Bytes of a page; pages lie at multiples of it.
+    /// Bytes of a page; pages begin at multiples of it.
     pub page_size: u64,
-    /// Pages that the process has, according to the dump.
+    /// Number of pages of the process, according to the dump.
     pub allocated_pages: Option<u64>,
 }
 
 impl Layout {
-    /// From the header of the dump, or else from the addresses of objects.
+    /// From the dump's header if possible, else from the addresses of objects.
     pub fn of(heap: &Heap) -> Layout {
         let header = heap
             .notes()
@@ -52,7 +52,7 @@ impl Layout {
         }
     }
 
-    /// Visits each page: bytes of a slot, slots, slots with an object.
+    /// Visits each page: slot size, number of slots, number of slots with an object.
     pub fn each_page(&self, heap: &Heap, mut visit: impl FnMut(u64, u64, u64)) {
         for (slot, objects) in heap
             .pages()
@@ -64,7 +64,8 @@ impl Layout {
         }
     }
 
-    /// The heap counts addresses by 64 KiB, which may be several pages. Visits each: its first address, and its objects.
+    /// The heap indexes addresses by 64 KiB, which may be several pages. Visits each page: its first address and its
+    /// objects.
     fn each_part(&self, heap: &Heap, objects: Range<u32>, mut visit: impl FnMut(u64, u64)) {
         let address = |id: u32| heap.addresses().of(id);
         if self.page_size == LARGE {
@@ -82,7 +83,8 @@ impl Layout {
         visit(first, used);
     }
 
-    /// Slots of a page that has an object here: they begin as early as the object's place lets them, behind the head.
+    /// Number of slots of a page with an object here: they begin as early as the object's position allows, after the
+    /// header.
     fn slots(&self, address: u64, slot: u64) -> u64 {
         let phase = address % self.page_size % slot;
         let begin = if phase >= HEAD { phase } else { phase + slot };
@@ -90,7 +92,7 @@ impl Layout {
     }
 }
 
-/// True if an object lies where a small page would begin.
+/// True if an object is located where a small page would begin.
 fn has_large_pages(heap: &Heap) -> bool {
     let mut left = SAMPLE;
     for (slot, objects) in heap.pages() {

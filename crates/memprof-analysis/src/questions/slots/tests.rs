@@ -17,7 +17,7 @@ fn slot(page: u64, size: u32, number: u64) -> Thing {
     .slot(size)
 }
 
-/// Slots of a page of 64 KiB that begin 16 bytes from its beginning.
+/// Slots of a 64 KiB page that begin 16 bytes after its start.
 fn slots(size: u32) -> u64 {
     (65_536 - 16) / u64::from(size)
 }
@@ -81,7 +81,7 @@ fn lists_what_could_be_given_back() {
 
 #[test]
 fn finds_the_size_of_pages() {
-    // 409 slots in each page of 16 KiB, none where the next one begins.
+    // 409 slots in each 16 KiB page, none where the next page begins.
     let small =
         |page: u64, number: u64| thing((page << 14) + 8 + 40 * number, Kind::OBJECT, "Object");
     let things: Vec<Thing> = (4..9)

@@ -1,4 +1,4 @@
-//! Names of classes and of what leads to objects. Those that differ in digits only are alike.
+//! Names of classes and labels. Those that only differ in digits are alike.
 
 use rustc_hash::FxHashMap;
 
@@ -8,17 +8,17 @@ use memprof_dump::record::{NameId, Tables};
 #[derive(Default)]
 pub(super) struct Names {
     tables: Tables,
-    /// The name that a pattern stands for, as long as that is one: a person knows `I18n`, and not `I#n`.
+    /// The only name of a pattern, as long as there is only one: people know `I18n`, not `I#n`.
     only: FxHashMap<NameId, Option<NameId>>,
 }
 
 impl Names {
-    /// A name that is like no other.
+    /// A name that is unlike all others.
     pub fn intern(&mut self, text: &str) -> NameId {
         self.tables.intern(text)
     }
 
-    /// `Row17` and `Row18` have one number, and so have all anonymous classes.
+    /// `Row17` and `Row18` have the same number, and so have all anonymous classes.
     pub fn alike(&mut self, text: &str) -> NameId {
         let text = without_address(text);
         let pattern = self.tables.intern(&without_digits(&text));
@@ -37,7 +37,7 @@ impl Names {
     }
 }
 
-/// Anonymous classes differ by their addresses.
+/// Anonymous classes only differ by their addresses.
 pub(super) fn without_address(text: &str) -> String {
     match text.split_once(":0x") {
         Some((before, rest)) => {

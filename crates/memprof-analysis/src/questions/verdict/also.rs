@@ -1,5 +1,5 @@
-//! What else refers to the objects that grow. Each has one path in the tree, the shortest; an object in two collections stays
-//! until both let go.
+//! Other referrers of the objects that grow. Each object has one path in the tree, the shortest; an object in two collections
+//! is not freed until both release it.
 
 use std::cmp::Reverse;
 
@@ -14,14 +14,14 @@ use crate::order;
 use crate::questions::{Error, Phrase};
 use memprof_heap::{Heap, Label, NONE, Packed};
 
-/// Others that are named.
+/// Maximum number of other referrers.
 const MOST: usize = 2;
 
-/// Where references come from: a finding, the node of the holder, and the label, without its index or key.
+/// Source of references: a finding, the node of the referrer, and the label without index or key.
 type Way = (usize, u32, u32);
 
 impl Verdict {
-    /// For each of the findings what else refers to at least half of its objects in the last heap.
+    /// For each finding, the other referrers of at least half of its objects in the last heap.
     pub(super) fn also(&self, found: &[Growing], last: &Heap) -> Result<Vec<Vec<Phrase>>, Error> {
         let mut also = vec![Vec::new(); found.len()];
         let mut ways: Vec<(Way, u64)> = self.ways(found, last)?.into_iter().collect();
@@ -46,7 +46,7 @@ impl Verdict {
         Ok(also)
     }
 
-    /// References to the objects of the findings, but those on their paths, and those from what is below them.
+    /// References to the objects of the findings, except those on their paths and those from below.
     fn ways(&self, found: &[Growing], last: &Heap) -> Result<FxHashMap<Way, u64>, Error> {
         let nodes = &self.tree.nodes;
         let mut of_finding = vec![None; nodes.len()];
@@ -55,7 +55,7 @@ impl Verdict {
                 of_finding[node as usize] = Some(number);
             }
         }
-        // What is in the same collection goes with it.
+        // Objects in the same collection are freed together with it.
         let mut below = of_finding.clone();
         for (number, one) in found.iter().enumerate() {
             for &node in &one.alike {
@@ -111,7 +111,7 @@ impl Verdict {
             .collect())
     }
 
-    /// The path to what a holder refers to; `None` if a person would not know it.
+    /// The path to the object that a referrer references; `None` if people would not recognize it.
     fn way(&self, holder: u32, label: u32, heap: &Heap) -> Option<Phrase> {
         let node = &self.tree.nodes[holder as usize];
         let class = self.text(node.class);

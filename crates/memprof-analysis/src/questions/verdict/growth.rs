@@ -1,4 +1,4 @@
-//! Which nodes of the merged tree grow from heap to heap.
+//! Nodes of the merged tree that grow from heap to heap.
 
 use std::cmp::Reverse;
 
@@ -10,47 +10,47 @@ use super::turnover::is_in_frame;
 use crate::order;
 use memprof_dump::record::NameId;
 
-/// More objects from each heap to the next.
+/// Minimum growth in objects from each heap to the next.
 const OBJECTS: u64 = 5;
 
-/// More bytes from each heap to the next, of objects whose number stays the same.
+/// Minimum growth in bytes from each heap to the next, of objects whose number does not change.
 const BYTES: u64 = 32 << 10;
 
-/// What grew by less is not worth a word, unless it is many objects.
+/// Smaller growth is not reported, unless it is many objects.
 const LITTLE: u64 = 8 << 10;
 
-/// Objects that are worth a word.
+/// Number of objects worth reporting.
 const MANY: u64 = 100;
 
-/// What stacks hold changes all the time: to be worth a word, it has to gain so many times as much.
+/// The objects on stacks change all the time: their growth is only reported if it is so many times as large.
 const STACKS: u64 = 16;
 
-/// The same, if the objects are known to stay.
+/// The same for objects known to last.
 const LASTING: u64 = 2;
 
-/// So many heaps show a trend even of what is replaced.
+/// This many heaps show a trend even of objects that are replaced.
 const MANY_HEAPS: usize = 6;
 
-/// Each thread has in its frames what it had last: up to so many objects a thread are not growth.
+/// Frames retain the last objects of each thread: up to so many objects per thread are not growth.
 const LEFT_IN_FRAMES: u64 = 4;
 
-/// The root of what machine stacks refer to.
+/// The root of machine stacks.
 pub(super) const STACK: &str = "root machine_context";
 
-/// A cache fills more and more slowly: what it gains in the end is less than this part of what it gained before.
+/// A cache fills more and more slowly: its recent growth is less than this fraction of its earlier growth.
 const LEVEL: (i128, i128) = (2, 5);
 
-/// How something goes on from heap to heap.
+/// The trend from heap to heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trend {
-    /// There is one heap: it is large.
+    /// There is one heap: the objects are large.
     OneHeap,
-    /// There are two heaps: it has grown.
+    /// There are two heaps: the objects have grown.
     Unknown,
-    /// It grows on.
+    /// It keeps growing.
     Grows,
-    /// It has grown, and less and less.
+    /// Its growth slows down.
     LevelsOff,
 }
 
@@ -71,7 +71,7 @@ impl Trend {
             1 => (steps[0] >= least).then_some(Trend::Unknown),
             2 => (steps[1] >= least && steps[0] > 0 || steps[1] > 0 && steps[0] >= least)
                 .then(|| Trend::going_on(&steps)),
-            // It may shrink once in a while: garbage goes when it goes.
+            // It may shrink occasionally, when garbage is freed.
             number => {
                 let shrinks = steps.iter().filter(|&&step| step < 0).count();
                 let grows = steps.iter().filter(|&&step| step >= least).count();
@@ -91,32 +91,32 @@ impl Trend {
     }
 }
 
-/// What grows.
+/// A node that grows.
 pub(super) struct Growing {
-    /// The node; of several like ones, the one that gained most.
+    /// The node; of several alike, the one that gained most.
     pub node: u32,
-    /// Nodes that are alike but for what holds their holders, this one among them.
+    /// Nodes that only differ in the referrers of their referrers, including this one.
     pub alike: Vec<u32>,
-    /// The keys of the Hashes whose values these are, or the other way round.
+    /// The nodes of the keys if these are values of the same Hashes, or vice versa.
     pub beside: Vec<u32>,
     pub trend: Trend,
-    /// Their number stays the same, and they grow themselves.
+    /// The number of objects is constant, but the objects themselves grow.
     pub in_place: bool,
-    /// The objects themselves in each heap.
+    /// The objects themselves, in each heap.
     pub own: Vec<Sum>,
-    /// With what is below them.
+    /// The objects and everything below them, in each heap.
     pub all: Vec<Sum>,
-    /// How what is new was allocated: class, line, and how much more it is than in the first heap.
+    /// Allocations of the new objects: class, line, and growth since the first heap.
     pub lines: Vec<(NameId, Made, Sum)>,
 }
 
 impl Growing {
-    /// Bytes more than in the first heap.
+    /// Growth in bytes since the first heap.
     pub fn gained(&self) -> u64 {
         gained(&self.all, |sum| sum.size)
     }
 
-    /// Objects more than in the first heap.
+    /// Growth in objects since the first heap.
     pub fn more(&self) -> u64 {
         gained(&self.own, |sum| sum.count)
     }
@@ -134,7 +134,7 @@ pub(super) fn gained(sums: &[Sum], of: impl Fn(&Sum) -> u64) -> u64 {
     }
 }
 
-/// A tree whose growth is looked for.
+/// A search of a tree for growing nodes.
 pub(super) struct Search<'t> {
     pub(super) tree: &'t Tree,
     pub(super) own: Vec<Vec<Sum>>,
@@ -148,7 +148,7 @@ impl<'t> Search<'t> {
             let mut sums = sums.clone();
             sums.resize(tree.heaps, Sum::default());
             if tree.heaps == 1 {
-                // The only heap has gained all that it has.
+                // A single heap counts as growth from nothing.
                 sums.insert(0, Sum::default());
             }
             sums
@@ -179,18 +179,18 @@ impl<'t> Search<'t> {
             .map_or_else(Vec::new, |sums| self.heaps(sums).to_vec())
     }
 
-    /// The sums of the heaps that there are.
+    /// The sums of the actual heaps.
     pub fn heaps<'s>(&self, sums: &'s [Sum]) -> &'s [Sum] {
         &sums[sums.len().saturating_sub(self.tree.heaps)..]
     }
 
-    /// What grows, what gained most first.
+    /// The growing nodes, largest growth first.
     pub fn found(&self) -> Vec<Growing> {
         let growing: Vec<Option<(Trend, bool)>> =
             (0..self.own.len()).map(|at| self.growth(at)).collect();
         let mut tops = Vec::new();
         let mut open: Vec<u32> = self.below.first().cloned().unwrap_or_default();
-        // What only a machine stack refers to is gone in a moment.
+        // Objects that only a machine stack references are soon freed.
         let class = |root: u32| self.tree.names.name(self.tree.nodes[root as usize].class);
         open.retain(|&root| class(root) != STACK);
         while let Some(at) = open.pop() {
@@ -220,7 +220,7 @@ impl<'t> Search<'t> {
                     turnover.is_passing(found.node)
                         || !found.in_place && found.last() <= stacks * LEFT_IN_FRAMES
                 }
-                // In many heaps it is not by chance that each is larger than the one before.
+                // Over many heaps, steady growth is not a coincidence.
                 None => {
                     turnover.is_gone(found.node) && !found.in_place && self.tree.heaps < MANY_HEAPS
                 }
@@ -233,7 +233,7 @@ impl<'t> Search<'t> {
         found.retain_mut(|found| self.is_new(found, &totals));
         order::sort_by_key(&mut found, |found| {
             let levels_off = found.trend == Trend::LevelsOff;
-            // What makes symbols, or fills tables of the VM, is more of an answer than these.
+            // The cause of new symbols or VM table entries is a better answer than these.
             let path = self.tree.path(found.node);
             let is_table = self.tree.is_symbol_table(&path) || self.is_in_table(&path);
             let gained = found.gained() / if is_table { 2 } else { 1 };
@@ -242,7 +242,7 @@ impl<'t> Search<'t> {
         found
     }
 
-    /// Whether only tables of the VM are above an object.
+    /// Whether only VM tables are above an object.
     fn is_in_table(&self, path: &[u32]) -> bool {
         let is_internal = |&node: &u32| {
             let class = self.tree.names.name(self.tree.nodes[node as usize].class);
@@ -265,8 +265,8 @@ impl<'t> Search<'t> {
         totals
     }
 
-    /// Whether objects that were not there came into being: one that has several holders may have another path from heap to heap.
-    /// Then the class says how it goes on.
+    /// Whether new objects were created: an object with several referrers may have another path from heap to heap. Then the trend
+    /// of the class decides.
     fn is_new(&self, found: &mut Growing, totals: &FxHashMap<NameId, Vec<u64>>) -> bool {
         let class = self.tree.nodes[found.node as usize].class;
         let first = found.own.first().map_or(0, |sum| sum.count);
@@ -288,14 +288,14 @@ impl<'t> Search<'t> {
         }
     }
 
-    /// Whether these are the fibers that threads have without having made one.
+    /// Whether these are the fibers that every thread has implicitly.
     fn is_of_threads(&self, at: usize) -> bool {
         let above = self.tree.nodes[at].parent as usize;
         let last = |at: usize| self.own[at].last().map_or(0, |sum| sum.count);
         self.tree.nodes[above].nature == Nature::Thread && last(at) <= last(above)
     }
 
-    /// Whether these are classes, each with a file of its own: the program loads code.
+    /// Whether these are classes in a file each: the program loads code.
     fn is_loading(&self, found: &Growing) -> bool {
         let node = &self.tree.nodes[found.node as usize];
         let lines = (found.lines.iter()).filter(|(class, ..)| *class == node.class);
@@ -307,7 +307,7 @@ impl<'t> Search<'t> {
         node.nature == Nature::Known && classes > 1 && files.len() as u64 == classes
     }
 
-    /// How the objects of a node grow: in number, or in place.
+    /// How the objects of a node grow: in number or in place.
     fn growth(&self, at: usize) -> Option<(Trend, bool)> {
         let least = match self.tree.nodes[at].nature {
             Nature::Root | Nature::Cache => return None,
@@ -320,20 +320,20 @@ impl<'t> Search<'t> {
         if let Some(trend) = Trend::of(&counts, least) {
             return Some((trend, false));
         }
-        // Their stacks may be used more deeply than before, and no more than that.
+        // Their stacks may be used more deeply than before, which is not growth.
         if matches!(self.tree.nodes[at].nature, Nature::Thread | Nature::Fiber) {
             return None;
         }
         let sizes: Vec<u64> = own.iter().map(|sum| sum.size).collect();
         let by_size = Trend::of(&sizes, BYTES);
         let by_contents = || {
-            // A buffer that is reused gets no larger, whatever is in it.
+            // A reused buffer does not get larger, whatever it contains.
             let larger = gained(own, |sum| sum.size) >= BYTES;
             let mut contents = self.tree.nodes[at].contents.clone();
             contents.resize(self.tree.heaps, 0);
             Trend::of(&contents, BYTES).filter(|_| larger)
         };
-        // Room is made by doubling it, and then there is enough for a while. A text may go on in one that it shares.
+        // Capacity grows by doubling, and then suffices for a while. A text may continue in one that it shares.
         let with_shared = || {
             let all = self.all[at].iter().map(|sum| sum.size);
             Trend::of(&all.collect::<Vec<u64>>(), BYTES)
@@ -346,7 +346,7 @@ impl<'t> Search<'t> {
         Some((trend, counts.iter().all(|&count| count > 0)))
     }
 
-    /// Whether a collection only grows with what it holds: then that is what grows.
+    /// Whether a collection only grows with its contents: then the contents are reported.
     fn is_passed_on(&self, at: u32, in_place: bool, growing: &[Option<(Trend, bool)>]) -> bool {
         if !in_place {
             return false;
@@ -364,7 +364,7 @@ impl<'t> Search<'t> {
         below * 2 >= all
     }
 
-    /// Whether the same objects in frames hold more and more: those of a pool are others with each job.
+    /// Whether the same objects in frames accumulate others: the objects of a pool differ with each job.
     fn collects(&self, held: u32, node: u32) -> bool {
         let turnover = &self.tree.turnover;
         let counts = self.own[held as usize].windows(2);
@@ -374,7 +374,8 @@ impl<'t> Search<'t> {
         held != node && are_as_many && turnover.is_lasting(held) && turnover.is_lasting(node)
     }
 
-    /// How many threads or fibers hold it, but not by a thread-local, and what they hold of it.
+    /// The number of threads or fibers that reference it other than by a thread-local, and the node that they
+    /// reference.
     fn stacks(&self, node: u32) -> Option<(u64, u32)> {
         let path = self.tree.path(node);
         let node = |at: u32| &self.tree.nodes[at as usize];
@@ -384,7 +385,7 @@ impl<'t> Search<'t> {
         Some((threads, path[at + 1]))
     }
 
-    /// From what grows down to where most of what it gained is.
+    /// The nodes from a growing one down to where most of its growth is.
     pub fn most(&self, from: u32) -> Vec<u32> {
         let gains = |at: &u32| gained(&self.all[*at as usize], |sum| sum.size);
         let next = |at: &u32| {
@@ -394,12 +395,12 @@ impl<'t> Search<'t> {
         std::iter::successors(Some(from), next).collect()
     }
 
-    /// Bytes more than in the first heap, with what is below.
+    /// Growth in bytes since the first heap, including everything below.
     pub fn gained(&self, at: u32) -> u64 {
         gained(&self.all[at as usize], |sum| sum.size)
     }
 
-    /// Objects of a node more than in the first heap.
+    /// Growth of a node's objects since the first heap.
     pub fn more(&self, at: u32) -> Sum {
         let own = &self.own[at as usize];
         Sum {
@@ -408,7 +409,7 @@ impl<'t> Search<'t> {
         }
     }
 
-    /// Blocks of malloc more than in the first heap, of what grows and what is below.
+    /// Growth in malloc blocks since the first heap, of a growing node and everything below.
     pub fn blocks(&self, found: &Growing) -> Sum {
         let mut blocks = Sum::default();
         let mut open = found.alike.clone();

@@ -1,4 +1,4 @@
-//! Which nodes take much of a heap, if there is one: there is no other to compare it with.
+//! Nodes that take much of a single heap, which cannot be compared with another.
 
 use std::cmp::Reverse;
 
@@ -6,23 +6,23 @@ use super::growth::{Growing, Search, Trend};
 use super::merged::Nature;
 use crate::order;
 
-/// So many objects that are alike are named themselves; of fewer, what they hold.
+/// This many similar objects are reported themselves; fewer, by their contents.
 const MANY: u64 = 100;
 
-/// The same of threads and fibers that hold more than their stacks.
+/// The same for threads and fibers that retain more than their stacks.
 const THREADS: u64 = 10;
 
 /// An entry in a table of methods.
 const METHOD: &str = "<ment>";
 
-/// What a `RubyVM` refers to, and its own size, are the VM's.
+/// The objects that a `RubyVM` references, and its own size, belong to the VM.
 const VM: &str = "RubyVM";
 
-/// Percent of the heap that the table of symbols does not reach by itself: 3 in a Rails app, 6 in a small script.
+/// Percentage of the heap above which the symbol table is unusual: it has 3 in a Rails app, 6 in a small script.
 const TABLE: f64 = 20.0;
 
 impl Search<'_> {
-    /// What takes so many percent of what is reachable, the largest first.
+    /// The nodes with at least this percentage of the reachable bytes, the largest first.
     pub fn large(&self, percent: f64) -> Vec<Growing> {
         let total = self.reachable().last().map_or(0, |sum| sum.size);
         let part = |percent: f64| ((total as f64 * percent / 100.0) as u64).max(1);
@@ -48,17 +48,17 @@ impl Search<'_> {
         found
     }
 
-    /// Whether memory has gathered here: in many objects, or in a few that hold no one thing that has most of it.
+    /// Whether memory accumulates here: in many objects, or in a few whose memory is not mostly in one thing.
     fn accumulates(&self, at: u32) -> bool {
         let node = &self.tree.nodes[at as usize];
-        // `Object` and other modules hold what has nothing in common, and so do the VM's tables.
+        // `Object` and other modules reference unrelated objects, and so do the VM's tables.
         let class = self.class(at);
         if matches!(node.nature, Nature::Root | Nature::Known) || class == VM {
             return false;
         }
         let count = self.own[at as usize].last().map_or(0, |sum| sum.count);
         if class.starts_with('<') {
-            // Methods whose names are alike are generated.
+            // Methods with similar names are generated.
             return class == METHOD && count >= MANY;
         }
         let is_stack = matches!(node.nature, Nature::Thread | Nature::Fiber);
@@ -67,19 +67,19 @@ impl Search<'_> {
             own.zip(all)
                 .is_some_and(|(own, all)| own.size * 2 <= all.size)
         };
-        // Of a few threads that wait, the stacks are not worth a word.
+        // The stacks of a few waiting threads are not worth reporting.
         if count >= MANY || is_stack && count >= THREADS && has_most() {
             return true;
         }
         let has_others = is_stack || class.starts_with("#<");
         let size = |at: u32| self.all[at as usize].last().map_or(0, |sum| sum.size);
-        // Blocks of malloc are what the object has, not other objects.
+        // Malloc blocks are part of the object, not other objects.
         let is_block = |below: &&u32| self.tree.nodes[**below as usize].nature == Nature::Block;
         let mut below = (self.below[at as usize].iter()).filter(|below| !is_block(below));
         !has_others && !below.any(|&below| size(below) * 2 > size(at))
     }
 
-    /// Loaded code, with its literals, and what is known of its gems.
+    /// Loaded code with its literals, and metadata about its gems.
     fn is_code(&self, at: u32) -> bool {
         match self.tree.nodes[at as usize].nature {
             Nature::Cache => true,

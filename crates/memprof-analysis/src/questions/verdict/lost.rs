@@ -1,4 +1,4 @@
-//! Blocks of malloc that nothing refers to, in heaps that have blocks.
+//! Malloc blocks that nothing references, in heaps that have blocks.
 
 use std::cmp::Reverse;
 use std::io;
@@ -11,14 +11,14 @@ use memprof_dump::record::Kind;
 use memprof_heap::graph::reachable;
 use memprof_heap::{Heap, NONE};
 
-/// What C code has lost, in the last heap.
+/// Memory leaked by C code, in the last heap.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Lost {
-    /// Blocks that neither a root nor an object leads to.
+    /// Number of blocks that neither a root nor an object reaches.
     pub count: u64,
-    /// Bytes of them.
+    /// Bytes of these blocks.
     pub bytes: u64,
-    /// Of one size, those that have most bytes.
+    /// The blocks of the size that takes most bytes.
     pub largest: Option<Alike>,
     /// Bytes in each heap.
     pub series: Vec<u64>,
@@ -33,8 +33,8 @@ pub struct Alike {
     pub count: u64,
 }
 
-/// Blocks of a heap by size that are lost; `None` if the heap has no blocks. `of` are the nodes of the merged tree, `NONE` for
-/// what no root reaches. What garbage of Ruby leads to is not lost: the collector frees it.
+/// Leaked blocks of a heap by size; `None` if the heap has no blocks. `of` has the node of each object in the merged tree,
+/// `NONE` if unreachable. Blocks that Ruby garbage references are not leaked: the GC frees them.
 pub(super) fn by_size(heap: &Heap, of: &[u32]) -> io::Result<Option<FxHashMap<u64, u64>>> {
     let header = process_facts::header(heap);
     if header.get("blocks").and_then(serde_json::Value::as_bool) != Some(true) {
@@ -60,7 +60,7 @@ pub(super) fn by_size(heap: &Heap, of: &[u32]) -> io::Result<Option<FxHashMap<u6
 }
 
 impl Lost {
-    /// Of the last of several heaps.
+    /// The blocks of the last of several heaps.
     pub(super) fn of(heaps: &[Option<FxHashMap<u64, u64>>]) -> Option<Lost> {
         let bytes =
             |sizes: &FxHashMap<u64, u64>| sizes.iter().map(|(size, count)| size * count).sum();

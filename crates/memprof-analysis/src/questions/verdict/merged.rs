@@ -1,7 +1,7 @@
-//! Heaps of one process as one tree: objects whose paths are alike are one node of it, with their number and size in each heap.
+//! Heaps of one process as one tree: objects with similar paths are one node of it, with their number and size in each heap.
 //!
-//! A path is alike if its steps are: what leads to an object, without indices and keys, and its class. A step that repeats is
-//! one node, so a list of any length is one, too. LeakCanary's Shark finds growing objects in such a tree (`ObjectGrowthDetector`).
+//! Paths are similar if their steps are: label without index or key, and class. A repeated step is one node, so a list of any
+//! length is one, too. LeakCanary's Shark finds growing objects in such a tree (`ObjectGrowthDetector`).
 
 use std::io;
 
@@ -14,19 +14,19 @@ use memprof_dump::record::{Kind, NameId};
 use memprof_heap::graph::BitSet;
 use memprof_heap::{FOLDED, Heap, NONE, Site};
 
-/// What leads to keys.
+/// The label of keys.
 pub(super) const KEY: &str = "[key]";
 
-/// What leads to an instance variable that has no name in Ruby.
+/// The label of an instance variable without a name in Ruby.
 pub(super) const HIDDEN: &str = "@(hidden)";
 
-/// Nodes above among which a step is looked for that repeats: `{ item:, next: [..] }` has two.
+/// Number of nodes above that are searched for a repeated step: `{ item:, next: [..] }` has two.
 const LONGEST_LINK: usize = 4;
 
-/// So many objects, each held by the one before, are a list.
+/// This many objects, each referenced by the one before, are a list.
 const LIST: u64 = 100;
 
-/// Levels of the tree: below, objects count for the last.
+/// Maximum depth of the tree: objects below count for the last level.
 const DEEPEST: u32 = 64;
 
 /// Objects, and the sum of their memsizes.
@@ -45,12 +45,12 @@ impl Sum {
     }
 }
 
-/// What a node's objects are.
+/// The nature of a node's objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Nature {
     /// A root.
     Root,
-    /// A class or module that has a name.
+    /// A named class or module.
     Known,
     /// A thread.
     Thread,
@@ -58,46 +58,46 @@ pub(super) enum Nature {
     Fiber,
     /// A thread or fiber that has ended.
     Ended,
-    /// A cache of the VM, which fills as code runs.
+    /// A VM cache, which fills as code runs.
     Cache,
-    /// A block of malloc.
+    /// A malloc block.
     Block,
     /// Anything else.
     Object,
 }
 
-/// Objects with paths that are alike.
+/// Objects with similar paths.
 pub(super) struct Node {
     pub parent: u32,
     /// Steps from the root.
     pub depth: u32,
-    /// What leads to them: a number of [`Tree::names`], as the class.
+    /// Label of the references to them: a number in [`Tree::names`], like the class.
     pub label: (Link, NameId),
     pub class: NameId,
     pub nature: Nature,
     /// Some of its objects are below others.
     pub repeats: bool,
-    /// How many of the last heap's objects are below one of this node that is below another.
+    /// Number of the last heap's objects that are below one of this node that is below another.
     pub nested: u64,
-    /// In each heap; those without are left out at the end.
+    /// Sum in each heap; trailing heaps without objects are missing.
     pub sums: Vec<Sum>,
-    /// Bytes of what strings and collections contain, in each heap: their memsizes grow by leaps.
+    /// Bytes of the contents of strings and collections in each heap: their memsizes grow in jumps.
     pub contents: Vec<u64>,
-    /// The largest of the last heap.
+    /// The largest object of the last heap.
     pub example: Option<(u64, u32)>,
-    /// First and last generation in which those of the last heap were allocated that were tracked.
+    /// First and last generation of the tracked objects of the last heap.
     pub generations: Option<(u32, u32)>,
 }
 
 impl Node {
-    /// Whether its objects are chains rather than a heap of collections in collections.
+    /// Whether its objects are chains rather than nested collections.
     pub fn is_list(&self) -> bool {
         let count = self.sums.last().map_or(0, |sum| sum.count);
         self.nested >= LIST && count <= self.nested + self.nested / LIST
     }
 }
 
-/// What leads from a node to one below.
+/// The kind of reference from a node to one below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Link {
     None,
@@ -134,34 +134,34 @@ impl Line {
     }
 }
 
-/// How objects were allocated.
+/// The allocation of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Made {
-    /// The line that did.
+    /// The line that allocated them.
     pub at: Line,
-    /// The line of the application that called it, if it is in a library.
+    /// The application line that called it, if it is in a library.
     pub caller: Option<Line>,
 }
 
-/// The merged tree. Nodes come behind their parents; the first stands above all.
+/// The merged tree. Nodes follow their parents; the first node is the top.
 #[derive(Default)]
 pub(super) struct Tree {
     pub names: Names,
     pub nodes: Vec<Node>,
     pub heaps: usize,
-    /// What each node's objects were allocated by, in each heap.
+    /// Allocations of each node's objects, in each heap.
     pub lines: FxHashMap<(u32, Made), Vec<Sum>>,
     pub turnover: Turnover,
-    /// Blocks that are written in libraries, as their nodes are called.
+    /// Blocks defined in libraries, by the name of their nodes.
     pub library_blocks: FxHashSet<NameId>,
-    /// The node of each object of the last heap, as [`Tree::nodes_of`] has it.
+    /// The node of each object of the last heap, as returned by [`Tree::nodes_of`].
     pub last: Vec<u32>,
     by_key: FxHashMap<(u32, (Link, NameId), NameId, Nature), u32>,
 }
 
 impl Tree {
-    /// The node of each object of a heap, `NONE` for garbage; makes those that are missing. Also the objects that are parts of
-    /// the one before them on their path, and have its node.
+    /// The node of each object of a heap, `NONE` for garbage; creates missing nodes. Also returns the objects that are parts
+    /// of the previous one on their path and share its node.
     pub fn nodes_of(&mut self, heap: &Heap) -> io::Result<(Vec<u32>, BitSet)> {
         if self.nodes.is_empty() {
             let nothing = self.names.intern("");
@@ -182,7 +182,7 @@ impl Tree {
         Reading::new(self, heap)?.merge()
     }
 
-    /// Adds the next heap, or one of another process at the same time as the last.
+    /// Adds the next heap, or that of another process at the same time as the last.
     pub fn add(&mut self, heap: &Heap, beside: bool) -> io::Result<()> {
         for node in &mut self.nodes {
             node.example = None;
@@ -194,7 +194,7 @@ impl Tree {
         }
         let number = self.heaps - 1;
         let (of, parts) = self.nodes_of(heap)?;
-        // Of workers, the objects of one say enough.
+        // For worker processes, the objects of one suffice.
         if !beside {
             self.turnover.note(&self.nodes, &of, heap)?;
         }
@@ -204,9 +204,9 @@ impl Tree {
         let lengths = heap.lengths()?;
         let groups = heap.group_numbers()?;
         let generations = heap.generations()?;
-        // Weak maps retain nothing, and their tables count garbage, too.
+        // Weak maps retain nothing, and their tables also count garbage.
         let weak = groups_of(heap, &["ObjectSpace::WeakMap", "ObjectSpace::WeakKeyMap"]);
-        // By node, and by node and site: hashes and vectors of vectors take long for each of millions of objects.
+        // By node, and by node and site: hashes and nested vectors are slow with millions of objects.
         let mut sums = vec![(Sum::default(), 0_u64); self.nodes.len()];
         let mut by_site: FxHashMap<(u32, u32), Sum> = FxHashMap::default();
         for id in 0..heap.len() {
@@ -275,7 +275,7 @@ impl Tree {
         }
     }
 
-    /// Nodes from a root to this one.
+    /// The nodes from a root to this one.
     pub fn path(&self, node: u32) -> Vec<u32> {
         let above = |at: &u32| {
             let parent = self.nodes[*at as usize].parent;
@@ -286,7 +286,7 @@ impl Tree {
         path
     }
 
-    /// The part of a path from where everybody knows it.
+    /// The part of a path from its last well-known step on.
     pub fn known<'p>(&self, path: &'p [u32]) -> &'p [u32] {
         let start = path
             .windows(2)
@@ -294,7 +294,7 @@ impl Tree {
         &path[start.unwrap_or(0)..]
     }
 
-    /// Whether a path may begin with a step for a person: from a class or module, a global variable, a global constant.
+    /// Whether a path can begin with this step for people: at a class or module, a global variable, a global constant.
     fn is_known(&self, from: u32, to: u32) -> bool {
         let (from, to) = (&self.nodes[from as usize], &self.nodes[to as usize]);
         match to.label.0 {
@@ -304,14 +304,14 @@ impl Tree {
         }
     }
 
-    /// Whether a path leads through the tables of symbols: arrays of the VM that no object knows.
+    /// Whether a path leads through the symbol tables: VM arrays that objects do not reference.
     pub fn is_symbol_table(&self, path: &[u32]) -> bool {
         let class = |&node: &u32| self.names.name(self.nodes[node as usize].class);
         let is_table = |class: &str| matches!(class, "<array>" | "<VM/pin_array_list>");
         let mut below = path.iter().skip(1).map(class).peekable();
         let has_table = below.peek().is_some_and(|class| is_table(class));
         let is_text = |class| matches!(class, "String" | "Symbol");
-        // Since Ruby 4.0 the tables are a root of their own. In the dump of an image, variables of libruby refer to them.
+        // Since Ruby 4.0 the tables are a separate root. In the dump of an image, variables of libruby reference them.
         let is_root = |root: &u32| {
             let root = class(root);
             matches!(root, "root vm" | "root global_symbols") || root.starts_with("root static ")
@@ -332,7 +332,7 @@ impl Tree {
         if let Some(&known) = self.by_key.get(&(parent, label, class, nature)) {
             return (known, false);
         }
-        // Collections in collections are levels of data, and a list only if the step comes again.
+        // Nested collections are levels of data, and only a list if the step repeats once more.
         let mut times = if label.0 == Link::Any { 2 } else { 1 };
         let holder = self.nodes[parent as usize].class;
         let mut nearest = None;
@@ -399,7 +399,7 @@ fn groups_of(heap: &Heap, classes: &[&str]) -> Vec<u32> {
         .collect()
 }
 
-/// The sum for a heap, which is the last so far.
+/// The sum for a heap, the last one so far.
 fn grown<S: Copy + Default>(sums: &mut Vec<S>, number: usize) -> &mut S {
     if sums.len() <= number {
         sums.resize(number + 1, S::default());
@@ -407,7 +407,7 @@ fn grown<S: Copy + Default>(sums: &mut Vec<S>, number: usize) -> &mut S {
     &mut sums[number]
 }
 
-/// Bytes of an element, at least.
+/// Minimum bytes per element.
 fn element(kind: Kind) -> u64 {
     match kind {
         Kind::STRING => 1,

@@ -1,4 +1,4 @@
-//! What retains the objects of a filter: paths that are alike but for indices and keys, put together.
+//! Paths to the objects of a filter, merged if they only differ in indices and keys.
 
 use std::cmp::Reverse;
 
@@ -10,24 +10,24 @@ use crate::order;
 use crate::questions::{Error, Limit, Phrase, Selection};
 use memprof_heap::{Heap, NONE};
 
-/// What is asked.
+/// The question.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Question {
-    /// A filter; all objects.
+    /// A filter (default: all objects).
     pub r#where: Option<String>,
     /// Maximum number of paths.
     pub limit: Limit<10>,
 }
 
-/// Objects with paths that are alike.
+/// Objects with similar paths.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
     /// Class of the objects.
     pub class: String,
-    /// What retains them: `Registry::TENANTS -> Hash[*] -> Tenant@notes -> Array[*]`.
+    /// Their path: `Registry::TENANTS -> Hash[*] -> Tenant@notes -> Array[*]`.
     pub retained_by: Phrase,
-    /// How many, and their memsizes.
+    /// Their number and memsize.
     #[serde(flatten)]
     pub sum: Sum,
 }
@@ -35,7 +35,7 @@ pub struct Row {
 /// The answer.
 #[derive(Clone, Debug, Serialize)]
 pub struct Answer {
-    /// Those with the most objects first.
+    /// Rows, those with the most objects first.
     pub rows: Vec<Row>,
     /// Paths that are not returned.
     pub more: usize,
@@ -44,10 +44,10 @@ pub struct Answer {
 }
 
 impl Question {
-    /// What retains the objects.
+    /// Finds the paths to the objects.
     ///
     /// # Errors
-    /// If the filter is not right, or the index cannot be read.
+    /// If the filter is invalid, or the index cannot be read.
     pub fn answer(&self, heap: &Heap) -> Result<Answer, Error> {
         let mut verdict = Verdict::default();
         let (of, _) = verdict.tree.nodes_of(heap)?;

@@ -1,4 +1,4 @@
-//! The verdict: what grows from heap to heap of a process, what retains it, and which line allocated it.
+//! The verdict: objects that grow from heap to heap of a process, what retains them, and which line allocated them.
 
 mod alike;
 mod also;
@@ -36,48 +36,48 @@ pub use growth::Trend;
 pub use lost::{Alike, Lost};
 pub use merged::Sum;
 
-/// Percent of what is reachable that is worth a word, if there is one heap.
+/// Percentage of the reachable bytes that makes a finding, if there is one heap.
 const THRESHOLD: f64 = 1.0;
 
-/// Why the verdict is not known.
+/// The reason for an unknown verdict.
 const ROOTLESS: &str = "a dump has no roots, or not what they refer to (it was written with `since:`, or has tracked objects \
                         only), so what retains objects is not known";
 
-/// Lines returned of a finding.
+/// Maximum number of lines per finding.
 const LINES: usize = 3;
 
-/// A line that allocated one in so many bytes of a finding in one heap is behind it.
+/// In a single heap, a line is behind a finding if it allocated at least one in so many bytes of it.
 const PART: u64 = 10;
 
-/// A line that allocated less than one in so many bytes of what grows says nothing.
+/// A line that allocated less than one in so many bytes of the growth is insignificant.
 const LITTLE: u64 = 100;
 
-/// Steps shown of the path to what grows.
+/// Maximum number of steps shown of a path.
 const STEPS: usize = 12;
 
 /// Heaps of a process, each reduced to a tree as it is added.
 #[derive(Default)]
 pub struct Verdict {
     tree: Tree,
-    /// Of each time, that of all processes; `None` if that of one is not known.
+    /// The sum of all processes at each time; `None` if that of one is unknown.
     ledgers: Vec<Option<Ledger>>,
     /// When the dumps were written, in microseconds since 1970.
     times: Vec<Option<i64>>,
-    /// Blocks of malloc by size that nothing refers to, of each time; `None` if a dump has no blocks.
+    /// Unreferenced malloc blocks by size, at each time; `None` if a dump has no blocks.
     lost: Vec<Option<FxHashMap<u64, u64>>>,
-    /// One has no roots, or is a part of a heap without what they refer to.
+    /// A dump has no roots, or is a part of a heap without the objects that they reference.
     rootless: bool,
 }
 
-/// What is asked.
+/// The question.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Question {
     /// Maximum number of findings.
     pub limit: Limit<3>,
-    /// With one heap: percent of what is reachable that a finding has at least; 1.
+    /// With one heap: minimum percentage of the reachable bytes for a finding (default: 1).
     pub threshold: Option<f64>,
-    /// A regexp for the paths of the application's files; what belongs to no gem or standard library.
+    /// A regexp for paths of application files (default: all files outside gems and the standard library).
     pub own: Option<String>,
 }
 
@@ -85,7 +85,7 @@ impl Question {
     /// The verdict on one heap.
     ///
     /// # Errors
-    /// If its index cannot be read, or the question makes no sense.
+    /// If its index cannot be read, or the question is invalid.
     pub fn answer(&self, heap: &Heap) -> Result<Answer, Error> {
         let mut verdict = Verdict::default();
         verdict.add(heap, false)?;
@@ -102,7 +102,7 @@ impl Question {
     }
 }
 
-/// Where objects that grow were allocated.
+/// Allocation site of objects that grow.
 #[derive(Clone, Debug, Serialize)]
 pub struct Allocated {
     /// Their class.
@@ -110,14 +110,14 @@ pub struct Allocated {
     /// The line.
     #[serde(flatten)]
     pub site: Site,
-    /// The line is the application's.
+    /// Whether the line belongs to the application.
     pub own: bool,
-    /// How many more there are than in the first heap.
+    /// Growth since the first heap.
     #[serde(flatten)]
     pub more: Sum,
 }
 
-/// What an object is, as far as it matters to how it is counted.
+/// The kind of an object, which determines how it is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -134,90 +134,90 @@ pub enum Kind {
 /// Objects below those that grow.
 #[derive(Clone, Debug, Serialize)]
 pub struct Mostly {
-    /// From what grows: `Document@pages -> Array[*]`.
+    /// Path from the growing objects: `Document@pages -> Array[*]`.
     pub path: Phrase,
     /// Class of the objects.
     pub class: String,
-    /// How many more there are than in the first heap.
+    /// Growth since the first heap.
     #[serde(flatten)]
     pub more: Sum,
 }
 
-/// Something that grows.
+/// Objects that grow.
 #[derive(Clone, Debug, Serialize)]
 pub struct Finding {
     /// Class of the objects.
     pub class: String,
-    /// What they are.
+    /// Their kind.
     pub kind: Kind,
-    /// What retains them, without indices and keys: `Registry::TENANTS -> Hash[*] -> Tenant@notes -> Array[*]`.
+    /// Path to them, without indices and keys: `Registry::TENANTS -> Hash[*] -> Tenant@notes -> Array[*]`.
     pub retained_by: Phrase,
-    /// What else refers to at least half of them: they stay if only one of these lets go.
+    /// Other referrers of at least half of them, which would still retain them.
     pub also: Vec<Phrase>,
-    /// Places that are alike but for what holds the holder.
+    /// Number of places that only differ in the referrers of their referrers.
     pub places: usize,
-    /// Each is below the one before.
+    /// Each object is below the previous one.
     pub list: bool,
-    /// Their number stays the same: they grow themselves.
+    /// Their number is constant: they grow themselves.
     pub in_place: bool,
-    /// Whether it goes on.
+    /// The trend.
     pub trend: Trend,
-    /// Objects in each heap.
+    /// Number of objects in each heap.
     pub count: Vec<u64>,
-    /// Bytes in each heap, with what is below them: of what they retain, and of nothing else.
+    /// Bytes in each heap, including everything that only they retain.
     pub size: Vec<u64>,
-    /// Bytes more than in the first heap; of one heap, all.
+    /// Growth in bytes since the first heap; of one heap, all bytes.
     pub gained: u64,
-    /// First and last generation in which the objects of the last heap were allocated that were tracked.
+    /// First and last generation of the tracked objects of the last heap.
     pub generations: Option<(u32, u32)>,
-    /// Where what is new was allocated: objects of that class first, then those with the most bytes.
+    /// Allocation sites of the new objects: objects of that class first, then those with the most bytes.
     pub lines: Vec<Allocated>,
-    /// The line of the application behind it.
+    /// The application line behind it.
     pub own: Option<Allocated>,
-    /// Where most of what it gained is, if that is not in the objects themselves.
+    /// Where most of the growth is, if not in the objects themselves.
     pub mostly: Option<Mostly>,
-    /// Blocks of malloc in what it gained; null if the heap has none.
+    /// Malloc blocks in the growth; null if the heap has none.
     pub blocks: Option<Sum>,
-    /// Why they are retained, as far as the heap shows it.
+    /// Why they are retained, as far as the heap shows the reason.
     pub why: Option<String>,
-    /// The largest of the objects.
+    /// The largest object.
     pub example: Option<Described>,
 }
 
 /// The answer.
 #[derive(Clone, Debug, Serialize)]
 pub struct Answer {
-    /// Heaps, those of several processes at one time being one.
+    /// Number of heaps; those of several processes at the same time are one.
     pub heaps: usize,
-    /// Seconds from the first to the last; null if a dump does not say when it was written.
+    /// Seconds from the first to the last; null if a dump has no time.
     pub seconds: Option<f64>,
-    /// By how much the RSS grew, and where; of one heap, from nothing; null if a dump does not say.
+    /// Growth of the RSS by cause, for one heap from nothing; null if a dump lacks the measurements.
     pub memory: Option<MemoryGrowth>,
-    /// RSS at each heap; null where a dump does not say.
+    /// RSS at each heap; null if not in the dump.
     pub rss: Vec<Option<u64>>,
-    /// Bytes of malloc's blocks in use at each heap, resident or not; null where malloc does not say.
+    /// Bytes of malloc blocks in use at each heap, resident or not; null if unknown.
     pub malloc: Vec<Option<u64>>,
     /// Reachable objects in each heap.
     pub reachable: Vec<Sum>,
-    /// Why it is not known what grows or is large; null if it is.
+    /// Why growth or size is unknown; null if it is known.
     pub unknown: Option<String>,
-    /// What grows, what gained most first; of one heap, what is large.
+    /// Objects that grow, largest growth first; in one heap, objects that are large.
     pub findings: Vec<Finding>,
     /// Findings that are not returned.
     pub more: usize,
-    /// Blocks of malloc that nothing refers to, if the heaps have blocks.
+    /// Unreferenced malloc blocks, if the heaps have blocks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocks: Option<Lost>,
-    /// The generation of the last heap: how often the GC had run; null if the dump does not say.
+    /// The generation of the last heap: number of GC runs; null if not in the dump.
     pub generation: Option<u32>,
     /// memprof's own objects, which are not counted.
     pub left_out: Own,
-    /// What may spoil the answer.
+    /// Possible errors of the answer.
     pub remarks: Vec<String>,
 }
 
-/// Whether a heap lacks most of what its objects or its roots refer to. Where few objects are left, one of them may well
-/// be on the stack, by chance.
+/// Whether a heap lacks most objects that its objects or its roots reference. If few objects are left, one of them may
+/// be on the stack by chance.
 fn is_part(heap: &Heap) -> Result<bool, Error> {
     let classes = heap.group_classes();
     let graph = heap.graph(&classes)?;
@@ -233,7 +233,7 @@ fn is_part(heap: &Heap) -> Result<bool, Error> {
 }
 
 impl Verdict {
-    /// Adds a heap, of a later time than the last, or of another process `beside` it: then both count together.
+    /// Adds a later heap than the last, or one of another process `beside` it: then both count together.
     ///
     /// # Errors
     /// If its index cannot be read.
@@ -278,7 +278,7 @@ impl Verdict {
         Some((last - first) as f64 / 1e6)
     }
 
-    /// The verdict on all heaps so far. `last` is the one that was added last.
+    /// The verdict on all heaps so far. `last` was added last.
     ///
     /// # Errors
     /// If an index cannot be read.
@@ -369,7 +369,7 @@ impl Verdict {
         // In one heap most objects may be older than the tracking.
         let one = self.tree.heaps == 1;
         lines.retain(|line| !one || has(line, PART));
-        // What little of the application is below says nothing, unless there is one for each.
+        // Small application allocations below are insignificant, unless there is one per object.
         let own = (own_lines.into_iter()).find(|line| match one {
             true => has(line, PART),
             false => line.class == class || has(line, LITTLE),
@@ -408,7 +408,7 @@ impl Verdict {
         }
     }
 
-    /// What is new by a line of its allocation: what grows first, whatever takes the most memory below.
+    /// New objects by allocation line: objects of the growing class first, whatever takes the most memory below.
     fn by_line(
         &self,
         found: &Growing,
@@ -435,13 +435,13 @@ impl Verdict {
         lines.into_iter().map(allocated).collect()
     }
 
-    /// The line of the application behind an allocation.
+    /// The application line behind an allocation.
     fn own_line(&self, made: Made, is_own: &dyn Fn(&str) -> bool) -> Option<Line> {
         let mut lines = [Some(made.at), made.caller].into_iter().flatten();
         lines.find(|&line| is_own(self.file(line).0))
     }
 
-    /// The block that grows, or that most of what grows is below, if it is written in the application.
+    /// The block that grows, or contains most of the growth, if it is defined in the application.
     fn block(
         &self,
         below: &[u32],
@@ -466,10 +466,10 @@ impl Verdict {
         })
     }
 
-    /// The nearest of the objects that retain it whose line is the application's, as the `Set` around a `Hash`.
+    /// The nearest retaining object that the application allocated, such as the `Set` around a `Hash`.
     fn holder(&self, node: u32, is_own: &dyn Fn(&str) -> bool) -> Option<Allocated> {
         let path = self.tree.path(node);
-        // What a class or a thread was allocated by says nothing of what it holds.
+        // The allocation site of a class or a thread does not explain its contents.
         let holders = self.tree.known(&path).iter().rev().skip(1);
         let mut holders =
             holders.filter(|&&at| self.tree.nodes[at as usize].nature == Nature::Object);
@@ -493,7 +493,7 @@ impl Verdict {
         })
     }
 
-    /// When those that were tracked were allocated.
+    /// The generations in which the tracked objects were allocated.
     fn generations(&self, found: &Growing) -> Option<(u32, u32)> {
         let nodes = found.alike.iter().map(|&at| &self.tree.nodes[at as usize]);
         let spans = || nodes.clone().filter_map(|node| node.generations);
@@ -501,7 +501,7 @@ impl Verdict {
         Some((first, spans().map(|(_, last)| last).max()?))
     }
 
-    /// The objects below that took most, if that is a good part of all.
+    /// The objects below with the largest growth, if that is a large part of it.
     fn mostly(&self, below: &[u32], search: &Search<'_>, gained: u64) -> Option<Mostly> {
         let size = |at: &usize| search.more(below[*at]).size;
         let at = (0..below.len()).max_by_key(size).filter(|&at| at > 0)?;
@@ -517,7 +517,7 @@ impl Verdict {
         self.tree.names.name(name)
     }
 
-    /// Of evaluated code, where it was evaluated.
+    /// For evaluated code, the place of the evaluation.
     fn file(&self, line: Line) -> (&str, u32) {
         let file = self.text(line.file);
         evaluated_at(file).unwrap_or((file, line.line))
@@ -533,7 +533,7 @@ impl Verdict {
         }
     }
 
-    /// The path to a node without the node, from where everybody knows it.
+    /// The path to a node without the node, from its last well-known step on.
     fn retained_by(&self, node: u32) -> Phrase {
         let path = self.tree.path(node);
         if self.tree.is_symbol_table(&path) {
@@ -541,7 +541,7 @@ impl Verdict {
         }
         let nature = |at: u32| self.tree.nodes[at as usize].nature;
         match nature(node) {
-            // That the VM knows it explains nothing.
+            // A reference from the VM explains nothing.
             Nature::Thread => return Phrase::from("running threads".to_owned()),
             Nature::Fiber if nature(self.tree.nodes[node as usize].parent) == Nature::Thread => {
                 return Phrase::from("running fibers".to_owned());
@@ -575,7 +575,7 @@ impl Verdict {
         )
     }
 
-    /// A step of a path, as [`crate::questions::Words::step`] has it.
+    /// A step of a path, as in [`crate::questions::Words::step`].
     fn step(&self, from: u32, to: u32) -> Phrase {
         let (from, to) = (
             &self.tree.nodes[from as usize],
@@ -587,7 +587,7 @@ impl Verdict {
     }
 }
 
-/// A step of a path: what holds, and what leads on from it.
+/// A step of a path: the referrer and the label of its reference.
 fn step(holder: &str, link: Link, label: &str) -> String {
     match link {
         Link::None => holder.to_owned(),

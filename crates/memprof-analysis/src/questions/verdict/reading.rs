@@ -1,4 +1,4 @@
-//! A heap while it is merged into the tree.
+//! Merges a heap into the tree.
 
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,22 +13,22 @@ use memprof_heap::graph::{BitSet, in_parts, piece_of};
 use memprof_heap::{Heap, Label, NONE, Packed, Sizes};
 use memprof_paths::library_path;
 
-/// What leads to elements and entries, whichever they are.
+/// The label of all elements and entries.
 pub(super) const ANY: &str = "[*]";
 
-/// Bytes of a String of which it does not matter that a part keeps all of it. Dumps without values have no lengths.
+/// Bytes up to which a part may share a whole String unnoticed. Dumps without values have no lengths.
 const SHORT: u64 = 512;
 
-/// Nodes that are remembered.
+/// Number of cached nodes.
 const MEMO: usize = 4096;
 
-/// Stands for the label of any element or entry.
+/// Represents the label of any element or entry.
 pub(super) const ANY_ENTRY: u32 = NONE;
 
-/// What leads to the finalizers of an object.
+/// The label of an object's finalizers.
 pub(super) const FINALIZER: &str = "finalizer";
 
-/// A heap while it is merged into the tree.
+/// A heap that is merged into the tree.
 pub(super) struct Reading<'t, 'h> {
     tree: &'t mut Tree,
     heap: &'h Heap,
@@ -42,7 +42,7 @@ pub(super) struct Reading<'t, 'h> {
     links: FxHashMap<u32, (Link, NameId)>,
     lengths: &'h [u32],
     sizes: &'h Sizes,
-    /// Nodes that were found last, by the node above, the label and the group.
+    /// Cache of nodes, by the node above, the label and the group.
     memo: Vec<(u32, u32, u32, (u32, bool))>,
     /// Names of facts about threads and fibers.
     status: Option<NameId>,
@@ -70,7 +70,7 @@ impl<'t, 'h> Reading<'t, 'h> {
         })
     }
 
-    /// The node of each object, `NONE` for garbage; and those that are parts of the one before.
+    /// The node of each object, `NONE` for garbage; and the objects that are parts of the previous one.
     pub fn merge(mut self) -> io::Result<(Vec<u32>, BitSet)> {
         let edges = self.edges()?;
         let mut of = vec![NONE; self.steps.len()];
@@ -78,12 +78,12 @@ impl<'t, 'h> Reading<'t, 'h> {
         let root = self.heap.root();
         of[root as usize] = 0;
         let pending = self.pending_finalizers();
-        // How often the path to each object comes back to a node.
+        // How often the path to each object returns to a node.
         let mut levels = vec![0_u8; of.len()];
         let mut open = Vec::new();
         for object in 0..root {
             let mut at = object;
-            // A broken index may lead in circles.
+            // A broken index may contain cycles.
             while at != NONE
                 && of[at as usize] == NONE
                 && open.len() <= of.len()
@@ -117,7 +117,8 @@ impl<'t, 'h> Reading<'t, 'h> {
         Ok((of, parts))
     }
 
-    /// The finalizers of garbage, which run when it is swept. One that retains its object makes no garbage.
+    /// The finalizers of garbage, which run when it is swept. A finalizer that retains its object prevents it from
+    /// becoming garbage.
     fn pending_finalizers(&self) -> BitSet {
         let is_garbage = |object: u32| self.steps.get(object as usize) == Some(&NONE);
         let of_garbage = self
@@ -131,8 +132,9 @@ impl<'t, 'h> Reading<'t, 'h> {
         )
     }
 
-    /// Whether an object is a part of its holder for a person: what an Array or String shares with others, if that is about as much
-    /// as it shows, the Hash that has a thread's variables, and the blocks of malloc with contents. Arrays begin to share what they have when they are shifted.
+    /// Whether people see an object as a part of its referrer: the shared contents of an Array or String if they are not much
+    /// longer, the Hash with a thread's variables, and malloc blocks with contents. Arrays begin to share their contents when
+    /// they are shifted.
     fn is_part(&self, holder: u32, object: u32, edge: u32) -> bool {
         let label = self
             .labels
@@ -151,7 +153,7 @@ impl<'t, 'h> Reading<'t, 'h> {
             ("shared", Kind::ARRAY, Kind::ARRAY) => {
                 let shown = length(holder).unwrap_or(0) as usize;
                 let row = self.words.row(object).unwrap_or_default();
-                // An Array that was prepended to has left some twice.
+                // Arrays that were prepended to may contain some twice.
                 let mut elements: Vec<u32> = row.map(|edge| self.words.target(edge)).collect();
                 elements.sort_unstable();
                 elements.dedup();
@@ -163,7 +165,7 @@ impl<'t, 'h> Reading<'t, 'h> {
                 about_as_long || self.sizes.get(object) < SHORT
             }
             ("locals", Kind::DATA, Kind::HASH) => true,
-            // What an object has outside of its slot.
+            // The object's memory outside its slot.
             ("contents", _, Kind::BLOCK) => true,
             _ => false,
         }
@@ -175,7 +177,7 @@ impl<'t, 'h> Reading<'t, 'h> {
         group.map_or(Kind::NONE, |group| group.kind)
     }
 
-    /// The reference that leads to each object from the one before it, the first that has a label.
+    /// The reference to each object from the previous one, preferably one with a label.
     fn edges(&self) -> io::Result<Vec<u32>> {
         let graph = self.heap.graph(&[])?;
         let edges: Vec<AtomicU32> = std::iter::repeat_with(|| AtomicU32::new(NONE))
@@ -188,7 +190,7 @@ impl<'t, 'h> Reading<'t, 'h> {
                 if steps.get(target as usize) != Some(&node) {
                     continue;
                 }
-                // There is one node before it, so no other thread writes here.
+                // Each object has one previous node, so no other thread writes here.
                 let place = &edges[target as usize];
                 let known = place.load(Ordering::Relaxed);
                 if known == NONE || labels.get(known as usize) == Some(&Packed::NONE.0) {
@@ -237,7 +239,7 @@ impl<'t, 'h> Reading<'t, 'h> {
         let (class, mut nature) = self.class(object);
         let held_by = self.tree.nodes[parent as usize].class;
         if nature == Nature::Ended && self.tree.names.name(held_by) == "Ractor" {
-            // A thread of a Ractor that could not be asked.
+            // A thread of a Ractor that could not be inspected.
             nature = Nature::Thread;
         }
         if edge == NONE {
@@ -291,7 +293,7 @@ impl<'t, 'h> Reading<'t, 'h> {
         known
     }
 
-    /// A Symbol that was made from a String, which is an object.
+    /// A Symbol created from a String, which is an object.
     fn key(&self, edge: u32) -> Option<String> {
         let key = self.words.target((edge as usize).checked_sub(1)?);
         let text = self
@@ -347,14 +349,14 @@ impl<'t, 'h> Reading<'t, 'h> {
                 },
             );
         }
-        // Of blocks, those without a place are not like the others.
+        // Blocks without a place are not like the others.
         if internal != Some("proc") {
             self.known[number as usize] = Some((class, nature));
         }
         (class, nature)
     }
 
-    /// Only threads that run have a status; a dump that has none does not say.
+    /// Only running threads have a status; in a dump without any, it is unknown.
     fn has_ended(&self, object: u32, nature: Nature) -> bool {
         let fact = |name| self.heap.facts().get(object, name);
         match nature {
@@ -363,7 +365,7 @@ impl<'t, 'h> Reading<'t, 'h> {
         }
     }
 
-    /// A class or module: by its name, as far as it has one.
+    /// A class or module, by its name if it has one.
     fn class_itself(&mut self, object: u32, kind: Kind) -> (NameId, Nature) {
         let named = (self.heap.class_object(object)).is_some_and(|class| class.name.is_some());
         let singleton =
@@ -387,7 +389,7 @@ pub(super) fn without_key(label: u32) -> u32 {
     }
 }
 
-/// What leads from a holder, without index or key.
+/// The label of a reference, without index or key.
 pub(super) fn named(heap: &Heap, label: Label) -> (Link, String) {
     match label {
         Label::None => (Link::None, String::new()),

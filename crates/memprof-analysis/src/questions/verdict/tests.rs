@@ -15,7 +15,7 @@ fn verdict(heaps: &[Heap]) -> Answer {
         .expect("an answer")
 }
 
-/// Tenants in a hash, each with notes, so many strings.
+/// Tenants in a hash, each with `notes` strings.
 fn tenants(tenants: u64, notes: u64) -> Heap {
     let mut hash = thing(address(2), Type::HASH, "Hash").length(tenants);
     let mut things = vec![
@@ -64,7 +64,7 @@ fn the_line_of_the_application_is_the_one_that_called_the_library() {
             array = array.to(&format!("[{job}]"), address(10 + job));
             let parsed = string(address(10 + job), "job").size(100);
             let parsed = parsed.at("/x/gems/json-2.7.0/lib/json.rb", 216, "parse", 1);
-            // Two lines of the application, one of which calls it more often.
+            // Two application lines, one of which calls it more often.
             let line = if job % 4 == 0 { 7 } else { 9 };
             things.push(parsed.called_at("/srv/shop/app.rb", line));
         }
@@ -217,7 +217,7 @@ fn threads_that_use_more_of_their_stacks_do_not_grow() {
     assert!(verdict(&heaps).findings.is_empty());
 }
 
-/// Strings that a stack and a constant hold.
+/// Strings that a stack and a constant reference.
 fn on_a_stack(strings: u64) -> Heap {
     let mut array = thing(address(3), Type::ARRAY, "Array");
     let mut thread = thing(address(2), Type::DATA, "Thread").named("VM/thread");
@@ -245,7 +245,7 @@ fn what_lasts_is_named_before_a_stack() {
     );
 }
 
-/// Items in hashes, `{ item:, next: [..] }`, each in the array of the one before.
+/// Items in hashes, `{ item:, next: [..] }`, each in the array of the previous one.
 fn nested(items: u64) -> Heap {
     let mut things = vec![class(address(0), "Object", 0).to("LIST", address(10))];
     for item in 0..items {
@@ -297,7 +297,7 @@ fn collections_in_collections_are_levels_and_not_a_list() {
     assert_eq!(finding.lines[0].site.line, 3);
 }
 
-/// A collection, or a string, of which there is one.
+/// A single collection or string.
 fn single(kind: Type, name: &str, size: u64, length: u64) -> Heap {
     let one = thing(address(1), kind, name).size(size).length(length);
     let object = class(address(0), "Object", 0).to("ONE", address(1));
@@ -422,7 +422,7 @@ fn heaps_of_workers_count_together() {
     assert_eq!(answer.findings[0].count, [1498, 2198]);
 }
 
-/// A thread in the middle of a job that has so many rows, at the addresses from `first` on.
+/// A thread in the middle of a job with `rows` rows, at addresses from `first` on.
 fn working(first: u64, rows: u64) -> Heap {
     let thread = thing(address(1), Type::DATA, "Thread").named("VM/thread");
     let mut array = thing(address(2), Type::ARRAY, "Array");
@@ -449,7 +449,7 @@ fn rows_of_one_job_after_the_other_do_not_grow() {
     assert_eq!(verdict(&one).findings[0].class, "Row");
 }
 
-/// So many classes whose names differ by numbers, each in a file of its own or all in one.
+/// Classes whose names differ by numbers, each in a file of its own or all in one.
 fn numbered(classes: u64, own_files: bool) -> Heap {
     let mut global = class(address(0), "Object", 0);
     let mut things = Vec::new();
@@ -472,7 +472,7 @@ fn classes_that_are_loaded_do_not_grow_and_those_that_are_generated_do() {
     assert_eq!(generated.findings.len(), 1);
 }
 
-/// What takes much of one heap: class, objects, and what retains them.
+/// Objects that take much of one heap: class, number, and path.
 fn large(heap: &Heap) -> Vec<(String, u64, String)> {
     let answer = verdict(std::slice::from_ref(heap));
     assert_eq!(answer.heaps, 1);
@@ -491,7 +491,7 @@ fn large(heap: &Heap) -> Vec<(String, u64, String)> {
 #[test]
 fn of_one_heap_what_is_large_is_named_with_its_holder_and_line() {
     let tenant = "Registry::TENANTS -> Hash[*]".to_owned();
-    // A few tenants have many notes, or many tenants have a few.
+    // A few tenants with many notes, or many tenants with a few.
     let notes = format!("{tenant} -> Tenant@notes -> Array[*]");
     assert_eq!(large(&tenants(20, 30)), [("String".to_owned(), 600, notes)]);
     assert_eq!(
@@ -542,7 +542,7 @@ fn of_one_heap_a_large_text_is_named_and_loaded_code_is_not() {
     let mut things = vec![
         class(address(0), "App", 0).to("PAGE", address(1)),
         string(address(1), "page").size(1 << 20),
-        // What RubyGems knows of gems.
+        // RubyGems' metadata about gems.
         class(address(2), "Gem", 0).to("@specs", address(3)),
         string(address(3), "specifications").size(1 << 20),
     ];
@@ -606,7 +606,7 @@ fn a_heap_without_roots_is_not_known() {
 
 #[test]
 fn a_heap_that_lacks_what_roots_refer_to_is_not_known() {
-    // A dump of objects allocated since: one is on the stack, by chance.
+    // A dump of objects allocated since: one is on the stack by chance.
     let things: Vec<_> = (0..9).map(|at| string(address(at), "x")).collect();
     let lost: Vec<u64> = (100..105).map(address).collect();
     let with = |found: u64| {
@@ -662,7 +662,7 @@ fn a_queue_that_drops_its_oldest_grows_if_it_takes_in_more() {
     let finding = &answer.findings[0];
     assert_eq!(finding.retained_by.to_string(), "JOBS -> Array[*]");
     assert_eq!(finding.count, [300, 600, 900]);
-    // All others each time: it is replaced as a whole.
+    // All objects differ each time: the queue is replaced as a whole.
     let answer = verdict(&[queue(0..300), queue(300..900), queue(900..1800)]);
     assert_eq!(answer.findings.len(), 0);
 }
@@ -694,11 +694,11 @@ fn a_list_that_is_linked_both_ways_is_one_finding() {
     assert_eq!(answer.findings.len(), 1);
     let finding = &answer.findings[0];
     assert!(finding.list);
-    // But for the first and the last, which are no links.
+    // Except the first and the last, which are not links.
     assert_eq!(finding.count, [398, 798, 1198]);
 }
 
-/// An object that has a block, garbage that has another, and as many blocks besides that nothing refers to.
+/// An object that has a block, garbage that has another, and `lost` unreferenced blocks.
 fn with_lost_blocks(header: &str, lost: u64) -> Heap {
     use crate::subset::sample_subsets::{Made, heap_of, made};
     let block = |address: u64, size: u64, references: &[u64]| Made {
@@ -714,7 +714,7 @@ fn with_lost_blocks(header: &str, lost: u64) -> Heap {
     ];
     for number in 0..lost {
         let address = 0x1000 + number * 0x100;
-        // Each but the last refers to the next.
+        // Each but the last references the next.
         objects.push(block(address, 1 << 18, &[address + 0x100]));
     }
     heap_of(header, &[0x100], &objects)

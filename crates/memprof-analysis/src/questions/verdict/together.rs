@@ -1,4 +1,4 @@
-//! Nodes that are one finding: held in like ways, keys and values, both directions of a list.
+//! Merges nodes into one finding: similar paths, keys and values, both directions of a list.
 
 use rustc_hash::FxHashMap;
 
@@ -6,13 +6,13 @@ use super::growth::{Growing, Search, Trend, gained};
 use super::merged::{Link, Nature};
 use memprof_dump::record::NameId;
 
-/// What leads to objects, and their class.
+/// A label and the class of its target.
 type Step = ((Link, NameId), NameId);
 
 impl Search<'_> {
-    /// Puts together what is held in like ways by different objects, as each class may have a cache of its own.
+    /// Merges nodes that different objects retain in the same way, as each class may have its own cache.
     ///
-    /// Each is a node, the one above whose growth counts, and how it grows.
+    /// Each of `tops` is a node, the one above whose growth counts, and its trend.
     pub fn alike(&self, tops: Vec<(u32, u32, Trend, bool)>) -> Vec<Growing> {
         let mut found: Vec<Growing> = Vec::new();
         let mut known: FxHashMap<(Vec<Step>, bool), usize> = FxHashMap::default();
@@ -49,7 +49,7 @@ impl Search<'_> {
         found
     }
 
-    /// The steps to a node from the nearest holder that is no collection, which counts by its class.
+    /// The steps to a node from the nearest referrer that is not a collection, which is identified by its class.
     fn near(&self, at: u32) -> Vec<Step> {
         let node = |at: u32| &self.tree.nodes[at as usize];
         let mut steps = Vec::new();
@@ -59,7 +59,7 @@ impl Search<'_> {
             let holder = node(at.parent);
             let class = self.tree.names.name(holder.class);
             if at.parent == 0 || !matches!(class, "Array" | "Hash") {
-                // Each class may have a cache of its own.
+                // Each class may have its own cache.
                 if holder.nature != Nature::Known {
                     steps.push(((Link::None, holder.class), holder.class));
                 }
@@ -69,7 +69,7 @@ impl Search<'_> {
         }
     }
 
-    /// Keys and values of the same Hashes are one finding: what gained most, with the other beside it.
+    /// Keys and values of the same Hashes are one finding: the one with the larger growth, with the other beside it.
     pub fn with_keys(&self, found: Vec<Growing>) -> Vec<Growing> {
         let node = |at: u32| &self.tree.nodes[at as usize];
         let mut together: Vec<Growing> = Vec::new();
@@ -102,7 +102,7 @@ impl Search<'_> {
         together
     }
 
-    /// A list that is linked both ways is one finding, whichever path is shorter to which of its elements.
+    /// A doubly linked list is one finding, whichever path to its elements is shorter.
     pub fn both_ways(&self, found: Vec<Growing>) -> Vec<Growing> {
         let mut together: Vec<Growing> = Vec::new();
         let mut known: FxHashMap<(NameId, Vec<u32>), usize> = FxHashMap::default();
@@ -130,7 +130,7 @@ impl Search<'_> {
         together
     }
 
-    /// Of collections whose elements have such collections themselves, the elements.
+    /// For nested collections, the elements that have such collections themselves.
     pub fn member(&self, at: u32, growing: &[Option<(Trend, bool)>]) -> u32 {
         let node = |at: u32| &self.tree.nodes[at as usize];
         let is_plain = |at: u32| {

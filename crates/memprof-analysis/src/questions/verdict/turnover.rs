@@ -1,5 +1,5 @@
-//! Whether the objects of a node stay. A pool that works has jobs in hand, each with objects of its own, and a report is
-//! replaced by the next: by chance there are more of them from heap to heap.
+//! Whether the objects of a node last. A busy pool has jobs in progress, each with its own objects, and a report is
+//! replaced by the next: by chance their number rises from heap to heap.
 
 use std::io;
 
@@ -10,26 +10,26 @@ use super::super::overview::process_facts;
 use super::merged::{Link, Nature, Node};
 use memprof_heap::{FOLDED, Heap, NONE};
 
-/// Objects of a node that are looked for in the next heap.
+/// Number of a node's objects that are looked up in the next heap.
 const SAMPLE: u32 = 64;
 
-/// Objects of nodes.
+/// Turnover of the objects of nodes.
 #[derive(Default)]
 pub(super) struct Turnover {
-    /// Addresses of some of them in the last heap, and the GC generations that they are from: an address may be used again.
+    /// Addresses of some of them in the last heap, with their GC generations, as addresses are reused.
     samples: Vec<Vec<(u64, u32)>>,
-    /// How often that heap was compacted, as its header says.
+    /// Number of compactions of that heap, from its header.
     compactions: Option<Json>,
-    /// Of which most objects were others in a later heap, or a part, as far as that is certain.
+    /// Nodes most or some of whose objects differed in a later heap, as far as that is certain.
     passing: FxHashSet<u32>,
-    /// Of which nearly all objects stay, which is certain only of tracked objects.
+    /// Nodes nearly all of whose objects last, which is only certain for tracked objects.
     lasting: FxHashSet<u32>,
-    /// Of which hardly any object ever was there in the next heap, and others.
+    /// Whether hardly any objects of a node ever existed in the next heap.
     gone: FxHashMap<u32, bool>,
 }
 
 impl Turnover {
-    /// Compares the next heap of a process, whose objects are `of` these nodes, with the last one.
+    /// Compares the next heap of a process with the last one; `of` has the node of each of its objects.
     pub fn note(&mut self, nodes: &[Node], of: &[u32], heap: &Heap) -> io::Result<()> {
         let header = process_facts::header(heap);
         let compactions = header.get("compactions").cloned();
@@ -74,7 +74,7 @@ impl Turnover {
         for id in (0..heap.len()).filter(counted) {
             counts[of[id as usize] as usize].0 += 1;
         }
-        // Neighbours were allocated together, and go together: a queue drops its oldest.
+        // Neighbours were allocated together and are freed together: a queue drops its oldest.
         for id in (0..heap.len()).filter(counted) {
             let node = of[id as usize] as usize;
             let (count, seen) = &mut counts[node];
@@ -86,23 +86,23 @@ impl Turnover {
         Ok(())
     }
 
-    /// Whether many objects of a node were others in a later heap.
+    /// Whether many objects of a node differed in a later heap.
     pub fn is_passing(&self, node: u32) -> bool {
         self.passing.contains(&node)
     }
 
-    /// Whether hardly any object of a node was there in the next heap, each time.
+    /// Whether hardly any object of a node existed in the next heap, each time.
     pub fn is_gone(&self, node: u32) -> bool {
         self.gone.get(&node) == Some(&true)
     }
 
-    /// Whether nearly all objects of a node were there in the next heap, the last time.
+    /// Whether nearly all objects of a node existed in the next heap, the last time.
     pub fn is_lasting(&self, node: u32) -> bool {
         self.lasting.contains(&node) && !self.is_passing(node)
     }
 }
 
-/// Whether what holds a node is the frame of a thread or fiber, and not a thread-local.
+/// Whether a node is retained by the frame of a thread or fiber, not by a thread-local.
 pub(super) fn is_in_frame(holder: &Node, held: &Node) -> bool {
     let is_stack = matches!(holder.nature, Nature::Thread | Nature::Fiber);
     let is_named = matches!(held.label.0, Link::ThreadLocal | Link::ThreadVariable);

@@ -1,4 +1,4 @@
-//! Why objects that grow are retained, in a clause, where the heap shows it.
+//! The reason why growing objects are retained, in a clause, if the heap shows it.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -14,31 +14,31 @@ use crate::questions::units::thousands;
 use memprof_dump::record::Value;
 use memprof_heap::{Heap, NONE};
 
-/// What is known of something that grows.
+/// The facts about a growing node.
 struct Case<'t> {
     tree: &'t Tree,
     search: &'t Search<'t>,
-    /// How many more there are than in the first heap.
+    /// Growth in objects since the first heap.
     more: u64,
     node: &'t Node,
-    /// From a root to it.
+    /// Path from a root to it.
     above: Vec<u32>,
-    /// From it to where most of what it gained is.
+    /// Path from it to where most of its growth is.
     below: &'t [u32],
-    /// Its number stays the same.
+    /// The number of objects is constant.
     in_place: bool,
     heap: &'t Heap,
 }
 
 type Clause = fn(&Case<'_>) -> Option<String>;
 
-/// Bytes of an entry of a Hash, with its part of the table, at most.
+/// Maximum bytes of a Hash entry, with its share of the table.
 const ENTRY: u64 = 64;
 
-/// Nodes above what grows, among which a block explains it.
+/// Number of nodes above the growing one in which a block can explain it.
 const NEAR: usize = 6;
 
-/// The first that applies.
+/// The first clause that applies is used.
 const CLAUSES: [Clause; 16] = [
     threads,
     at_exit,
@@ -58,7 +58,7 @@ const CLAUSES: [Clause; 16] = [
     block_below,
 ];
 
-/// A clause for what grows: `below` leads from it to where most of what it gained is.
+/// A clause for a growing node: `below` leads from it to where most of its growth is.
 pub(super) fn why(
     search: &Search<'_>,
     found: &Growing,
@@ -96,13 +96,13 @@ impl Case<'_> {
         self.above.first().map_or("", |&root| self.class(root))
     }
 
-    /// Steps below: the object, and what leads on from it.
+    /// Steps below: the object, and the reference to the next one.
     fn steps(&self) -> impl Iterator<Item = (&str, Link, &str)> {
         let pairs = self.below.windows(2);
         pairs.map(|pair| (self.class(pair[0]), self.link(pair[1]), self.label(pair[1])))
     }
 
-    /// Where most of the threads are, and how many: in the application, as far as they are there at all.
+    /// The frame in which most threads are, and their number: in the application, if any are there.
     fn frame(&self) -> Option<(String, u64)> {
         let name = self.heap.names().find("backtrace")?;
         let node = self.above.last().copied();
@@ -139,7 +139,7 @@ fn threads(case: &Case<'_>) -> Option<String> {
         1 => format!("one is at {frame}"),
         _ => format!("{} are at {frame}", thousands(count)),
     });
-    // Of one heap it is not known whether they end.
+    // A single heap does not show whether they end.
     match (case.tree.heaps, frame) {
         (1, frame) => frame,
         (_, Some(frame)) => Some(format!("{what}; {frame}")),
@@ -181,7 +181,7 @@ fn shared(case: &Case<'_>) -> Option<String> {
 }
 
 fn binding(case: &Case<'_>) -> Option<String> {
-    // A root has the binding of the main program, which never is evaluated.
+    // A root has the binding of the main program, which is never evaluated.
     let below = case.above.iter().skip(2);
     let known = below.copied().any(|node| case.class(node) == "Binding");
     known.then(|| "a Binding keeps the local variables of each evaluation".to_owned())
@@ -211,7 +211,7 @@ fn ancestors(case: &Case<'_>) -> Option<String> {
 }
 
 fn block(case: &Case<'_>) -> Option<String> {
-    // One that is far above says little of what grows there, and that of a library only how it works.
+    // A block far above does not explain the growth, and a library's block only explains how the library works.
     let near = &case.above[case.above.len().saturating_sub(NEAR)..];
     let path: Vec<u32> = near.iter().chain(&case.below[1..]).copied().collect();
     let is_cause = |at: usize| {
@@ -231,7 +231,7 @@ fn is_captured(label: &str) -> bool {
     label == "self" || label.starts_with("local ")
 }
 
-/// A block of the application that each of them holds, whatever else takes more memory.
+/// An application block that each of them references, whatever else takes more memory.
 fn block_below(case: &Case<'_>) -> Option<String> {
     let mut open = VecDeque::from([*case.above.last()?]);
     let below = |at: u32| case.search.below[at as usize].iter().copied();
@@ -274,7 +274,7 @@ fn thread_local(case: &Case<'_>) -> Option<String> {
             "the thread lives on, and its variable {name} is not reset"
         ));
     }
-    // Or one that a library has added to it.
+    // Or an instance variable that a library has added to it.
     let held = case.above.windows(2).find(|pair| {
         let holder = case.tree.nodes[pair[0] as usize].nature;
         holder == Nature::Thread && case.link(pair[1]) == Link::Variable
@@ -308,7 +308,7 @@ fn added(case: &Case<'_>) -> Option<String> {
     (case.in_place && is_class).then(|| why.to_owned())
 }
 
-/// Whether this is what a class without a name is called, or a singleton class: no object's class is.
+/// Whether this is the name of an anonymous class or a singleton class: it cannot be an object's class.
 pub(super) fn is_nameless_class(class: &str) -> bool {
     matches!(class, "#<Class>" | "#<Module>") || class.starts_with("#<Class:")
 }

@@ -6,11 +6,11 @@ use crate::questions::path::{ENDS, omitted};
 use memprof_dump::record::Kind;
 use memprof_heap::{Label, Packed};
 
-/// The classes whose constants everybody can see.
+/// The class whose constants are visible everywhere.
 const GLOBAL_SCOPE: &str = "Object";
 
 impl Words<'_> {
-    /// A step of a path: an object with the reference that the path takes on from it: `Hash["user:42"]`, `Session@user`.
+    /// A step of a path, an object with its reference to the next one: `Hash["user:42"]`, `Session@user`.
     pub fn step(&self, from: u32, to: u32) -> Phrase {
         let holder = self.holding(from);
         let kind = self
@@ -38,7 +38,7 @@ impl Words<'_> {
         }
     }
 
-    /// What holds something, for a step. Of all the blocks there are the line says which it is.
+    /// The referrer in a step. Blocks are identified by their line.
     fn holding(&self, node: u32) -> Phrase {
         let name = self.short(node);
         let is_proc = self.internal_name(node) == Some("proc");
@@ -53,7 +53,7 @@ impl Words<'_> {
         name == GLOBAL_SCOPE || name.starts_with('#')
     }
 
-    /// Whether everybody knows an object by its name: a class, a module.
+    /// Whether an object is well known by its name: a class or module.
     fn is_known(&self, node: u32) -> bool {
         let is_class = self
             .group(node)
@@ -65,8 +65,8 @@ impl Words<'_> {
                 .is_some_and(|facts| facts.name.is_some())
     }
 
-    /// Where a path begins for a person: at the last class or module that it leads through, or at a global variable, as
-    /// these need no explanation.
+    /// Where a path begins for people: at the last class or module on it, or at a global variable, as these need no
+    /// explanation.
     fn beginning(&self, nodes: &[u32]) -> usize {
         let before = &nodes[..nodes.len().saturating_sub(1)];
         before
@@ -75,7 +75,7 @@ impl Words<'_> {
             .unwrap_or(0)
     }
 
-    /// A path in words, from where everybody knows it.
+    /// A path in words, from its last well-known step on.
     pub fn path(&self, nodes: &[u32]) -> Phrase {
         let holder = self.holder(nodes);
         let Some(&last) = nodes.last() else {
@@ -85,10 +85,10 @@ impl Words<'_> {
         holder.text(arrow).phrase(self.object_phrase(last))
     }
 
-    /// The same without the object that it leads to.
+    /// The same without the object at its end.
     pub fn holder(&self, nodes: &[u32]) -> Phrase {
         let nodes = &nodes[self.beginning(nodes)..];
-        // The super root says nothing.
+        // The super root is not worth mentioning.
         let nodes = match nodes.split_first() {
             Some((&first, rest)) if first == self.heap.root() => rest,
             _ => nodes,
@@ -110,19 +110,19 @@ impl Words<'_> {
     }
 }
 
-/// Of more equal steps than these in a row, as a linked list has, the first is shown.
+/// If more equal steps than this follow each other, as in a linked list, only the first is shown.
 const RUN: usize = 4;
 
-/// Steps of a path, runs of equal ones folded.
+/// Steps of a path, with runs of equal ones folded.
 #[derive(Default)]
 struct Steps {
     shown: Vec<Phrase>,
     last: Phrase,
-    /// How many steps of the end are as the last, those in between that were omitted included.
+    /// Number of trailing steps that equal the last one, including omitted ones in between.
     run: usize,
-    /// Whether there are omitted ones among them.
+    /// Whether some of them were omitted.
     is_cut: bool,
-    /// Omitted behind the last.
+    /// Number of steps omitted after the last one.
     omitted: usize,
 }
 

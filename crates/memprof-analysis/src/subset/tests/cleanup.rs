@@ -16,7 +16,7 @@ fn collapse_keeps_who_reaches_whom() {
             expected.retain(|&node| !gone.contains(node));
             assert_eq!(closure(&after, &[node]), expected);
         }
-        // Never more than what the collapsed ones joined: a way through kept ones is no reference.
+        // Never more than the collapsed ones joined: a path through remaining ones is not a reference.
         for (&node, row) in &after {
             let mut through = before.clone();
             for kept in rest.iter().filter(|&kept| kept != node) {
@@ -74,7 +74,7 @@ fn common_cleanup_takes_weak_references_out() {
         [at(0x20), at(0x40), at(0x60), heap.category_node(0)]
     );
     assert_eq!(rest.children(at(0x20)).expect("in memory"), [at(0x40)]);
-    // The dump's own file is collapsed, so what it held hangs on the root.
+    // The dump's own file is collapsed, so the root references its targets.
     assert_eq!(
         rest.children(heap.category_node(0)).expect("in memory"),
         [at(0x60)]
@@ -110,7 +110,7 @@ fn small_components_go() {
         let (below_small, below_large) = (closure(&edges, &small), closure(&edges, &large));
         for node in all.iter() {
             let rootless = !below_small.contains(&node) && !below_large.contains(&node);
-            // Circles that no root leads to keep what they reach.
+            // Cycles that no root reaches keep the members that they reach.
             let circles: Vec<u32> = all
                 .iter()
                 .filter(|node| !below_small.contains(node) && !below_large.contains(node))
@@ -160,7 +160,7 @@ fn a_group_stands_for_its_members() {
             nodes(&grouped.of_class(&named("sessions")).expect("in memory")),
             [group]
         );
-        // Groups can be listed, and put into groups.
+        // Groups can be listed and grouped again.
         grouped.answer(None, 0, 100).expect("an answer");
         let (again, outer) = grouped.group("all", &grouped).expect("members");
         assert_eq!(

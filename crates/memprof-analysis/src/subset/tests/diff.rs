@@ -1,4 +1,4 @@
-//! Two dumps (D2): what is in the one and not in the other.
+//! Two dumps (D2): objects that are only in one.
 
 use super::{all, nodes};
 use crate::subset::sample_subsets::{heap, made};

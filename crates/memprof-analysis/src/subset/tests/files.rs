@@ -1,4 +1,4 @@
-//! Files of other programs (D7, D8).
+//! Files for other programs (D7, D8).
 
 use std::io::Seek;
 
@@ -10,7 +10,7 @@ use memprof_dump::record::Value;
 use memprof_dump::{Compression, Format, Options, create};
 use memprof_heap::Heap;
 
-/// Integer ids, quoted texts, nodes before edges: what `networkx.read_gml` wants.
+/// Integer ids, quoted texts, nodes before edges: the requirements of `networkx.read_gml`.
 #[test]
 fn writes_gml() {
     each_heap(|random, heap| {
@@ -49,7 +49,7 @@ fn writes_gml() {
     });
 }
 
-/// Groups may have any name, also the same, or that of a root.
+/// Groups may have any name, even the name of another group or of a root.
 #[test]
 fn gives_nodes_that_stand_for_many_labels_of_their_own() {
     each_heap(|_, heap| {
@@ -120,7 +120,7 @@ fn same(set: &Subset<&Heap>, node: u32, back: &Subset<&Heap>, format: Format) {
     );
     let size = |set: &Subset<&Heap>, node: u32| set.heap().memsizes().expect("in memory").get(node);
     assert_eq!(size(back, id), size(set, node));
-    // Objspace writes classes by address only.
+    // Objspace writes only the addresses of classes.
     if format != Format::Objspace {
         let class = |set: &Subset<&Heap>, node: u32| {
             set.heap().class_name(node).expect("in memory").to_owned()

@@ -1,4 +1,4 @@
-//! Where two sets meet (D5).
+//! Borders between two sets (D5).
 
 use super::{all, each_heap, naive, some};
 use crate::subset::sample_subsets::closure;
@@ -20,7 +20,7 @@ fn the_border_is_where_references_cross() {
             );
             let inside = all.iter().any(|from| crosses(from, node));
             assert_eq!(interface.inside.contains(node), inside);
-            // Counted in the whole, not within the other set: memdump's manual has it so.
+            // Counted in the whole, not within the other set, as in memdump's manual.
             let reached = closure(&edges, &[node]).len() as u64;
             assert_eq!(
                 interface.inside.annotation("keepalive_count", node),

@@ -1,4 +1,4 @@
-//! Ways through subsets (D3, D9, D12).
+//! Paths through subsets (D3, D9, D12).
 
 use super::{all, each_heap, naive, nodes, some};
 use crate::subset::sample_subsets::{closure, distances};
@@ -19,7 +19,7 @@ fn roots_of_has_a_shortest_path_to_each() {
             assert_eq!(part.get(&node), whole.get(&node));
             assert_eq!(found.contains(node), whole.contains_key(&node));
         }
-        // What is there is on the way to something: nothing but the wanted ends a way.
+        // All members are on a path: only wanted objects end a path.
         let edges = naive(&found);
         for node in found.iter() {
             assert!(
@@ -128,7 +128,7 @@ fn subgraph_of_ends_at_the_depth() {
     });
 }
 
-/// D10: what is gone with a node is what it dominates, seen from what nothing references.
+/// D10: removing a node removes the nodes that it dominates, seen from unreferenced nodes.
 #[test]
 fn remove_node_removes_what_it_dominates() {
     each_heap(|random, heap| {
@@ -172,7 +172,7 @@ fn the_common_dominator_is_on_all_ways() {
         let set = some(random, &all)
             .intersection(&all.filter(|node| closure(&edges, &roots).contains(node)));
         let found = all.nearest_common_dominator(&set).expect("in memory");
-        // Dominates: without it, no member is reached.
+        // A node dominates if no member is reachable without it.
         let dominates = |node: u32| {
             let mut edges = edges.clone();
             edges.remove(&node);

@@ -1,4 +1,4 @@
-//! Sets as such.
+//! Basic set operations.
 
 use super::{all, each_heap, naive, named, nodes, some};
 use crate::subset::Subset;

@@ -11,7 +11,7 @@ const B: u64 = 0x20;
 const C: u64 = 0x30;
 const D: u64 = 0x40;
 
-/// vm → a; a → b, c; c (an array) → b and what is missing; d (of the VM's own) → a.
+/// vm -> a; a -> b, c; c (an array) -> b and a missing object; d (a VM object) -> a.
 fn toy() -> Heap {
     let d = Made {
         kind: Kind::IMEMO,

@@ -9,7 +9,7 @@ use memprof_heap::Heap;
 const CACHE: u64 = 0x10;
 const LIST: u64 = 0x20;
 
-/// A cache with a list of sessions; each session has a name. The first sessions are there from the start.
+/// A cache with a list of sessions; each session has a name. The first sessions exist from the start.
 fn cache(sessions: std::ops::Range<u64>, generation: impl Fn(u64) -> u64) -> Vec<Made> {
     let session = |number: u64| 0x1000 + 0x80 * number;
     let list: Vec<u64> = sessions.clone().map(session).collect();
@@ -84,7 +84,7 @@ fn rows_without_any_change_can_be_left_out() {
         assert!(by == "type" || !same.is_empty(), "{by}");
         assert_eq!(changed["unchanged"], json!(same.len()));
         assert_eq!(changed["rows"], json!(other));
-        // What is left out does not count as more.
+        // Unchanged rows do not count as `more`.
         let first = ask("rows", json!({ "by": by, "changed": true, "limit": 1 }));
         assert_eq!(first["more"], json!(other.len() - 1));
         assert_eq!(first["unchanged"], changed["unchanged"]);

@@ -1,10 +1,10 @@
-//! When two objects are one.
+//! When two objects are the same.
 
 use super::{diff, gone, new};
 use crate::subset::sample_subsets::{Made, heap, heap_of, made};
 use memprof_dump::record::Kind;
 
-/// What a comparison says of an object before and one after at the same address.
+/// Whether an object before and one after at the same address are the same.
 fn same(before: Made, after: Made) -> bool {
     let (before, after) = (heap(&[], &[before]), heap(&[], &[after]));
     let diff = diff(&before, &after);
@@ -26,7 +26,7 @@ fn generation_class_type_and_site_have_to_agree() {
             ..tracked()
         }
     ));
-    // An object that grew is the same still.
+    // An object that grew is still the same.
     assert!(same(
         tracked(),
         Made {
@@ -72,7 +72,7 @@ fn an_object_that_moved_is_known_by_its_object_id() {
 
 #[test]
 fn a_class_that_got_a_name_is_the_same() {
-    // An object of an anonymous class, and the class, which the dump has by its address only.
+    // An object of an anonymous class, and the class, which the dump only has by address.
     let anonymous = "{\"address\":\"0x80\",\"type\":\"CLASS\",\"memsize\":40}";
     let named = "{\"address\":\"0x80\",\"type\":\"CLASS\",\"name\":\"Plan\",\"memsize\":40}";
     let object =

@@ -1,4 +1,4 @@
-//! Random heaps against answers found object by object.
+//! Random heaps, compared with results found object by object.
 
 mod objects;
 
@@ -11,7 +11,7 @@ use memprof_heap::Heap;
 
 const ROUNDS: u64 = 300;
 
-/// Objects some time later: some are gone, some slots are others', some are new.
+/// The objects some time later: some are gone, some slots are reused, some are new.
 fn aged(random: &mut Random, objects: &[Made], generation: u64) -> Vec<Made> {
     let mut aged = objects.to_vec();
     aged.retain(|_| !random.one_in(4));
@@ -211,7 +211,7 @@ fn rows_are_sums_over_their_objects() {
     });
 }
 
-/// Bytes that roots reach, found reference by reference.
+/// Reachable bytes, found reference by reference.
 fn reachable(heap: &Heap) -> i64 {
     if heap.categories().is_empty() {
         return heap.memsizes().expect("sizes").sum() as i64;
@@ -255,7 +255,7 @@ fn owners_are_the_nearest_old_dominators() {
             .iter()
             .filter(|id| reached.contains(id))
             .collect();
-        // Who dominates whom, by taking each node out.
+        // Dominated nodes of each node, found by removing it.
         let dominated: FxHashMap<u32, Vec<u32>> = reached
             .iter()
             .map(|&node| {

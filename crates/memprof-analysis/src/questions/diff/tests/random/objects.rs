@@ -1,4 +1,4 @@
-//! Objects of a change, against those that are compared one by one.
+//! Changed objects, against those found by comparing one by one.
 
 use serde_json::json;
 
