@@ -1,4 +1,4 @@
-//! Writes `objects.parquet` and `edges.parquet` of a dump: `parquet DUMP DIRECTORY`.
+//! Writes a dump as `objects.parquet` and `edges.parquet`: `parquet DUMP DIRECTORY`.
 
 use std::fs::File;
 use std::io;

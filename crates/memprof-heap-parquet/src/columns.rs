@@ -1,4 +1,4 @@
-//! Columns of a row group while it is being filled.
+//! Columns of the row group being filled.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -10,16 +10,16 @@ use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
 
-/// Rows of a group: DuckDB's own number, which reads as many groups at once as there are cores.
+/// Rows per row group: DuckDB's default. DuckDB reads as many groups in parallel as there are cores.
 const GROUP: usize = 122_880;
 
-/// Values of one column.
+/// The values of one column.
 pub enum Column {
     /// Numbers.
     Numbers(Vec<i64>),
-    /// Numbers that may be missing.
+    /// Optional numbers.
     Known(Vec<Option<i64>>),
-    /// Texts that may be missing.
+    /// Optional texts.
     Texts(Vec<Option<ByteArray>>),
 }
 
@@ -51,7 +51,7 @@ impl Column {
     }
 }
 
-/// 1 for a value that is there.
+/// Definition levels: 1 where a value is present.
 fn levels<T>(values: &[Option<T>]) -> Vec<i16> {
     values
         .iter()
@@ -59,7 +59,7 @@ fn levels<T>(values: &[Option<T>]) -> Vec<i16> {
         .collect()
 }
 
-/// A file with its next row group.
+/// A file and its next row group.
 pub struct Table<W: Write + Send> {
     writer: SerializedFileWriter<W>,
     /// In the order of the schema.
@@ -68,7 +68,7 @@ pub struct Table<W: Write + Send> {
 }
 
 impl<W: Write + Send> Table<W> {
-    /// A file with this schema. Numbers of `ascending` columns are written as differences.
+    /// Creates a file with this schema. The numbers of `ascending` columns are delta-encoded.
     pub fn new(
         out: W,
         schema: &str,
@@ -95,7 +95,7 @@ impl<W: Write + Send> Table<W> {
         })
     }
 
-    /// A row was appended to all columns.
+    /// Ends a row; the caller has appended a value to every column.
     pub fn row(&mut self) -> io::Result<()> {
         self.rows += 1;
         if self.rows == GROUP {
@@ -119,7 +119,7 @@ impl<W: Write + Send> Table<W> {
         Ok(())
     }
 
-    /// Writes what is left, and the end of the file.
+    /// Writes the remaining rows and the file footer.
     pub fn finish(mut self) -> io::Result<()> {
         if self.rows > 0 {
             self.group().map_err(io::Error::other)?;

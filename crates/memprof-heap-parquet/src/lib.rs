@@ -1,10 +1,10 @@
-//! A heap as Parquet files: `objects.parquet` and `edges.parquet`, for DuckDB, Spark, ClickHouse, pandas.
+//! Exports a heap as Parquet files, `objects.parquet` and `edges.parquet`, for DuckDB, Spark, ClickHouse and pandas.
 //!
-//! Source of truth: <https://parquet.apache.org/docs/file-format/>. Only what all readers know is used: signed integers of 64
-//! bits, texts in UTF-8, timestamps in microseconds, zstd. Dumps of many processes can be read as one table: each row says
-//! which dump it is of.
+//! Source of truth: <https://parquet.apache.org/docs/file-format/>. Uses only types that every reader supports: signed 64-bit
+//! integers, UTF-8 texts, timestamps in microseconds, zstd. The dumps of many processes can be read as one table, as each row
+//! names its dump.
 //!
-//! The writer is compiled with the feature `parquet` only.
+//! The writer is compiled only with the feature `parquet`.
 
 #[cfg(feature = "parquet")]
 mod columns;

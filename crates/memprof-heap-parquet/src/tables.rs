@@ -1,4 +1,4 @@
-//! The tables of objects and of edges.
+//! The tables of objects and edges.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -36,16 +36,16 @@ const EDGES: &str = "message edges {
   optional binary dump_id (STRING);
 }";
 
-/// What is written.
+/// Options of the export.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options<'o> {
-    /// Which part of the heap.
+    /// The part of the heap to export.
     pub part: export::Options<'o>,
-    /// What distinguishes the rows of this dump from those of others. `None`: host, process and time, or the name of the dump's file.
+    /// Tells this dump's rows from other dumps' rows. `None`: host, process and time, or the file name of the dump.
     pub dump_id: Option<&'o str>,
 }
 
-/// Texts that come again and again, each in memory once.
+/// Repeated texts, each in memory once.
 #[derive(Default)]
 struct Texts(HashMap<String, ByteArray>);
 
@@ -60,7 +60,7 @@ impl Texts {
     }
 }
 
-/// Where a dump is from.
+/// The origin of a dump.
 struct Origin {
     dump_id: ByteArray,
     host: Option<ByteArray>,
@@ -101,7 +101,7 @@ impl Origin {
     }
 }
 
-/// Numbers beyond 63 bits, which only a broken dump has, become the largest.
+/// Clamps numbers beyond 63 bits, which occur only in broken dumps.
 fn number(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -109,7 +109,7 @@ fn number(number: u64) -> i64 {
 /// Writes both tables.
 ///
 /// # Errors
-/// Those of the outputs, and if the index of the heap cannot be read.
+/// If writing to an output fails or the index of the heap cannot be read.
 pub fn write(
     heap: &Heap,
     options: &Options<'_>,
@@ -218,7 +218,7 @@ fn write_edges(
     Ok(count)
 }
 
-/// A cell.
+/// The value of a cell.
 enum Value {
     Number(i64),
     Known(Option<i64>),

@@ -1,4 +1,4 @@
-//! What was written, as the reader of the parquet crate gives it back, against the columns of the heap.
+//! Compares written files, as the parquet crate reads them, with the columns of the heap.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -10,10 +10,10 @@ use memprof_heap_parquet::{Options, write};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 
-/// More than fit into one group of rows.
+/// More than fit into one row group.
 const ELEMENTS: usize = 125_000;
 
-/// A session with rows, some objects that say little of themselves, and one that nothing refers to.
+/// A session with rows, some objects with few fields, and one without referrers.
 fn dump() -> String {
     let header = r#"{"_id":"header","type":"header","format":"memprof","version":1,"hostname":"web \"1\"","pid":7,"time_us":1700000000000000}"#;
     let lines = [
@@ -40,7 +40,7 @@ fn dump() -> String {
     dump
 }
 
-/// All rows of a file, and its groups of rows.
+/// All rows of a file, and its number of row groups.
 fn read(file: File) -> (Vec<Vec<(String, Field)>>, usize) {
     let reader = SerializedFileReader::new(file).expect("a file of Parquet");
     let rows = reader.get_row_iter(None).expect("rows").map(|row| {
@@ -66,7 +66,7 @@ fn text(text: &str) -> Field {
     Field::Str(text.to_owned())
 }
 
-/// An object, from the columns of the heap.
+/// An object's row, from the columns of the heap.
 fn object(heap: &Heap, id: u32) -> io::Result<Vec<(&'static str, Field)>> {
     let site = known(heap.site_numbers()?, id).map(|site| heap.sites()[site as usize]);
     let dominator = heap.dominators()?.parent_of(id);
@@ -129,7 +129,7 @@ fn what_is_written_is_read_back() -> io::Result<()> {
             .collect();
         assert_eq!(row, expected);
     }
-    // The heap itself has what the dump says.
+    // The heap itself matches the dump.
     let session = object(&heap, 1)?;
     assert_eq!(session[3].1, text("Séance"));
     assert_eq!(session[9].1, Field::Long(3));

@@ -1,8 +1,8 @@
-//! Measures the processor time of dominators and what is made from them on a made-up graph: `dominators [NODES [EDGES [LOCAL]]]`, so many edges a
-//! hundred nodes, so many percent of which lead to a node nearby.
+//! `dominators [NODES [EDGES [LOCAL]]]` measures the CPU time of computing dominators and what derives from them on a generated
+//! graph, with EDGES per hundred nodes, LOCAL percent of which lead to a nearby node.
 //!
-//! `dominators FILE` reads a graph: little-endian `u32` numbers: nodes, edges, groups, root; then offsets, targets, the
-//! group of each node, and the class of each group.
+//! `dominators FILE` reads a graph of little-endian `u32` numbers: the counts of nodes, edges and groups, the root; then offsets,
+//! targets, the group of each node, and the class of each group.
 
 use std::fs;
 
@@ -71,7 +71,7 @@ fn timed<T>(name: &str, work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// The nanoseconds that this thread ran: others may want the same processor.
+/// The nanoseconds that this thread ran, as other processes may compete for the CPU.
 fn processor_time() -> u64 {
     let statistics = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let first = statistics.split(' ').next();
@@ -92,7 +92,7 @@ fn parse(bytes: &[u8]) -> Made {
     }
 }
 
-/// A graph all of whose nodes are reached: each one from some node before it, as in a heap that grew.
+/// A fully reachable graph: each node is reached from an earlier one, as in a heap that grew.
 fn make(nodes: u32, edges: u32, local: u32) -> Made {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     let mut below = |limit: u32| {

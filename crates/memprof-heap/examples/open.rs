@@ -1,4 +1,4 @@
-//! Opens a dump and says how long each stage took: `cargo run --release -p memprof-heap --example open -- heap.json`
+//! Opens a dump and prints how long each stage took: `cargo run --release -p memprof-heap --example open -- heap.json`
 
 use std::cell::Cell;
 use std::path::Path;

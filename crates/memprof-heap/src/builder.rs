@@ -1,4 +1,4 @@
-//! A heap while its dump is read: what a dump contains goes into columns.
+//! Builds a heap while its dump is read: the records go into columns.
 
 mod class_word;
 mod labels;
@@ -28,17 +28,17 @@ use memprof_dump::record::{
 use memprof_dump::writer::LiveWriter;
 pub(super) use rare_columns::{Rare, Rows};
 
-/// The age of an object whose age is not known, in the upper byte of its flags.
+/// An unknown age, in the upper byte of the flags.
 const NO_AGE: u32 = 0xff;
 
-/// A fact about one object that has no column.
+/// A fact about an object without a column of its own.
 pub(super) struct Fact {
     pub object: u32,
     pub name: NameId,
     pub value: Value,
 }
 
-/// Columns in order of the dump, references by code.
+/// Columns in the order of the dump; references by code.
 pub struct Builder {
     pub(super) pages: Pages,
     pub(super) codes: Vec<u32>,
@@ -61,28 +61,28 @@ pub struct Builder {
     pub(super) facts: Vec<Fact>,
     pub(super) shapes: Vec<record::Shape>,
     pub(super) notes: Vec<(NoteKind, String)>,
-    /// Time at the beginning of each generation that has one, in microseconds since the epoch.
+    /// Start time of each generation that has one, in microseconds since the epoch.
     pub(super) times: FxHashMap<u32, u64>,
     pub(super) names: Names,
     pub(super) texts: TextWriter,
     pub(super) sites: Vec<Site>,
-    /// Sites in libraries, with the lines of the application that called them.
+    /// Sites in libraries, with the application lines that called them.
     called_sites: FxHashMap<(u32, u32), u32>,
     site_numbers: Vec<u32>,
-    /// The key that the last edge was, if it is no object.
+    /// The target of the last edge, if it is a key that is not an object.
     key: Option<Value>,
-    /// The last record was a free slot: it has no place here, nor has what it refers to.
+    /// Whether the last record was a free slot, which is skipped together with its references.
     is_free: bool,
-    /// What the class word of the last object refers to, where that is not its class.
+    /// The object in the class word of the last object, where it is not its class.
     class_word: Option<u64>,
     counts: Counts,
 }
 
-/// What a thread or fiber counts with. Its memsize has a stack of a mebibyte, or as large as it may get, of which the first pages are
-/// in memory: deep recursion is rare.
+/// Size counted for the stack of a thread or fiber. Its memsize includes a stack of 1 MiB or of its maximum size, but only the
+/// first pages are in memory: deep recursion is rare.
 const STACK: u64 = 16 << 10;
 
-/// Bytes that an object counts with.
+/// Bytes counted for an object.
 fn counted(tables: &Tables, object: &Object<'_>) -> u64 {
     let type_name = match object.detail {
         Detail::Data { type_name } => type_name.map(|name| tables.name(name)),
@@ -95,7 +95,7 @@ fn counted(tables: &Tables, object: &Object<'_>) -> u64 {
 }
 
 impl Builder {
-    /// Texts go into `texts`, from where it stands.
+    /// Writes texts into `texts`, from its current position.
     pub fn new(texts: File) -> io::Result<Builder> {
         Ok(Builder {
             pages: Pages::default(),
@@ -167,7 +167,7 @@ impl Builder {
         self.site_numbers[index]
     }
 
-    /// The number of a site that a line of the application called.
+    /// The number of a site called from an application line.
     fn called_site(&mut self, tables: &Tables, allocation: Allocation) -> u32 {
         let site = self.site(tables, allocation.site);
         let caller = match allocation.caller {
@@ -301,7 +301,7 @@ impl Writer for Builder {
     }
 
     fn object(&mut self, tables: &Tables, object: &Object<'_>) -> io::Result<()> {
-        // `dump_all(full: true)` has a record for each free slot, too.
+        // `dump_all(full: true)` also has a record for each free slot.
         self.is_free = object.kind == Kind::NONE;
         if self.is_free {
             return Ok(());
@@ -375,7 +375,7 @@ impl Writer for Builder {
                 self.counts.references += 1;
             }
         }
-        // One number less is kept for what is added when the heap is linked.
+        // Leaves room for the references that linking adds.
         if self.rows.targets.len() >= (NONE - (1 << 24)) as usize {
             return Err(invalid("more than 4 billion references"));
         }

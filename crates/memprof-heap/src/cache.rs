@@ -1,4 +1,4 @@
-//! What other crates compute from a heap and want to compute once.
+//! Caches values that other crates compute from a heap.
 
 use std::any::{Any, TypeId};
 use std::io;
@@ -37,11 +37,11 @@ impl Cache {
 }
 
 impl Heap {
-    /// The value of this type that `compute` returned on the first call, with the bytes that it takes in memory. The heap
-    /// caches it for as long as the heap lives.
+    /// The value of this type that `compute` returned on the first call, with its size in bytes. The heap caches it for its
+    /// lifetime.
     ///
     /// # Errors
-    /// Those of `compute`, which the next call repeats.
+    /// Any error of `compute`; the next call tries again.
     pub fn cached<T: Any + Send + Sync>(
         &self,
         compute: impl FnOnce() -> io::Result<(T, usize)>,

@@ -1,8 +1,8 @@
-//! The thread that captured a heap, which paths avoid.
+//! The thread that captured a heap. Paths avoid it.
 //!
-//! When a process captures its own heap, the frames of the capturing thread reference what the caller asks about. They are
-//! no answer unless nothing else references the object, so paths through that thread rank last but one. Those through
-//! compiled code and the machine stack, which may be no references at all, rank last.
+//! When a process captures its own heap, the frames of the capturing thread reference the objects that the caller asks about.
+//! They explain nothing unless nothing else references the object, so paths through that thread rank second to last. Paths
+//! through compiled code and the machine stack, which may not be references at all, rank last.
 
 use std::io;
 use std::sync::OnceLock;
@@ -12,7 +12,7 @@ use crate::graph::{self, BitSet};
 
 /// The thread that captured a heap.
 pub(super) struct CapturingThread {
-    /// The machine stack, compiled code, the thread, its fibers, and the local variables of its frames where a block or a binding took
+    /// The machine stack, compiled code, the thread, its fibers, and its frames' local variables where a block or a binding moved
     /// them off the stack, as IRB does; in order.
     nodes: Vec<u32>,
     paths: OnceLock<Paths>,
@@ -21,7 +21,7 @@ pub(super) struct CapturingThread {
 struct Paths {
     /// The node before each on the best path to it.
     steps: Vec<u32>,
-    /// What other paths lead to.
+    /// Nodes that other paths lead to.
     others: BitSet,
 }
 
@@ -83,7 +83,7 @@ impl CapturingThread {
 }
 
 impl Heap {
-    /// The same heap, in which paths avoid the thread at this address, and what belongs to it.
+    /// The same heap, with paths that avoid the thread at this address and the objects that belong to it.
     ///
     /// # Errors
     /// See [`Heap::group_numbers`].
@@ -95,7 +95,7 @@ impl Heap {
         Ok(self)
     }
 
-    /// Removes the capturing thread, and what only it references, unless nothing else is left.
+    /// Removes the capturing thread, and nodes that only it references, unless nothing else is left.
     ///
     /// # Errors
     /// See [`Heap::group_numbers`].

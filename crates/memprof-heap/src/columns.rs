@@ -1,5 +1,5 @@
-//! Columns: a value for each object, one behind the other. Those of an index are read from its file when they are asked
-//! for, so that a question costs what it needs and no more.
+//! Columns: contiguous arrays with a value for each object. Columns of an index are read on demand, so that a query reads only
+//! the ones it needs.
 
 use std::fs::File;
 use std::io;
@@ -23,7 +23,7 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// Reads it whole.
+    /// Reads the whole part.
     pub fn read<T: Pod + Zeroable>(&self) -> io::Result<Vec<T>> {
         let size = size_of::<T>() as u64;
         let count = usize::try_from(self.length / size).map_err(io::Error::other)?;
@@ -39,7 +39,7 @@ impl Part {
     }
 }
 
-/// A value for each object, or none at all.
+/// A value for each object, or no values at all.
 pub struct Column<T> {
     values: Once<Vec<T>>,
     part: Option<Part>,
@@ -130,7 +130,7 @@ impl SizeColumn {
     }
 }
 
-/// What is known of each object, and its references.
+/// The facts about each object, and its references.
 #[derive(Default)]
 pub(super) struct Columns {
     pub group: Column<u32>,
@@ -147,7 +147,7 @@ pub(super) struct Columns {
     pub dangling: Dangling,
 }
 
-/// References to what is no object of the dump.
+/// References to addresses without an object in the dump.
 #[derive(Default)]
 pub(super) struct Dangling {
     /// The nodes that have them, in order.

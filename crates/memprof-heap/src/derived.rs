@@ -1,4 +1,4 @@
-//! What is computed of a heap once: dominators, retained sizes, distances from the roots.
+//! Values computed once per heap: dominators, retained sizes, distances from the roots.
 
 use std::io;
 use std::sync::OnceLock;
@@ -12,17 +12,17 @@ use super::{Heap, Label, Packed, own};
 use crate::graph::{self, BitSet, Dominators, Graph, Paths, Stop, Ways};
 use memprof_dump::record::Kind;
 
-/// The root of what finalizers retain.
+/// The root that retains finalizers.
 const FINALIZERS: &str = "finalizers";
 
-/// What was computed. Nodes are objects, then root categories, then the super root.
+/// The computed values. Nodes are objects, then root categories, then the super root.
 #[derive(Default)]
 pub(super) struct Derived {
     /// Immediate dominators.
     pub dominators: Tree,
-    /// Memsize of all that the node dominates, itself included.
+    /// Memsize of all nodes that a node dominates, including itself.
     pub retained: SizeColumn,
-    /// The node before it on a shortest path from the super root.
+    /// The preceding node on a shortest path from the super root.
     pub steps: Column<u32>,
     /// The label of the reference from each node's dominator to the node.
     pub labels: Once<Vec<u32>>,
@@ -35,7 +35,7 @@ pub(super) struct Derived {
 pub(super) struct Tree {
     tree: Once<Dominators>,
     parts: Option<(Part, Part)>,
-    /// The same, each subtree together.
+    /// The same tree, with each subtree contiguous.
     ordered: Once<graph::Tree>,
 }
 
@@ -68,7 +68,7 @@ impl Tree {
         })
     }
 
-    /// The same, each subtree together. It takes as long to compute as most questions, so it is kept.
+    /// The same tree, with each subtree contiguous. Cached, as computing it takes as long as most queries.
     pub fn ordered(&self) -> io::Result<&graph::Tree> {
         self.ordered.get_or(|| Ok(graph::Tree::of(self.get()?)))
     }
@@ -83,7 +83,7 @@ impl Tree {
 }
 
 impl Derived {
-    /// Computes all of it, unless it is stopped.
+    /// Computes all values, unless it is stopped.
     pub fn of(heap: &Heap, stop: Stop<'_>) -> io::Result<Derived> {
         let classes = heap.group_classes();
         let graph = heap.graph(&classes)?;
@@ -97,7 +97,7 @@ impl Derived {
                 let retained = graph::retained(&tree, |node| memsize.get(node));
                 Ok((tree, retained.into_iter().collect::<Sizes>()))
             });
-            // Without memory for another thread, one after the other.
+            // Without memory for another thread, runs one after the other.
             let steps = other.map_or_else(|_| Ok(find()), |other| other.join());
             (steps, tree)
         });
@@ -122,7 +122,7 @@ impl Heap {
         self.derived.dominators.get()
     }
 
-    /// The dominator tree with each subtree together; it is kept from the first time on.
+    /// The dominator tree with each subtree contiguous; cached after the first call.
     ///
     /// # Errors
     /// See [`Heap::group_numbers`].
@@ -138,8 +138,8 @@ impl Heap {
         self.derived.retained.get()
     }
 
-    /// The node before each on a shortest path from the super root; [`crate::NONE`] for it and what is unreachable. Of a heap that
-    /// was captured, paths avoid the thread that did it ([`Heap::captured_by`]).
+    /// The preceding node on a shortest path from the super root; [`crate::NONE`] for it and unreachable nodes. In a captured
+    /// heap, paths avoid the capturing thread ([`Heap::captured_by`]).
     ///
     /// # Errors
     /// See [`Heap::group_numbers`].
@@ -150,16 +150,16 @@ impl Heap {
         }
     }
 
-    /// The same with the paths through the thread that captured the heap.
+    /// The same, including paths through the thread that captured the heap.
     pub(super) fn all_steps(&self) -> io::Result<&[u32]> {
         self.derived.steps.get()
     }
 }
 
-/// Shortest paths, lasting references first: those that are the same from dump to dump. What threads hold for good comes next, as
-/// a request may leave there what the application has. The finalizers of an object last as long as the object does, so a path
-/// leads to them from there, and from their table only where nothing else retains the object. Stacks and call caches retain
-/// objects for a moment, so they follow. The machine stack and compiled code explain least, so they come last.
+/// Shortest paths, lasting references first: those that are the same from dump to dump. Thread-locals come next, as a request may
+/// leave application objects there. An object's finalizers last as long as the object, so their path leads through it, and
+/// through the finalizer table only if nothing else retains the object. Stacks and call caches retain objects briefly, so they
+/// follow. The machine stack and compiled code explain least, so they come last.
 fn steps(heap: &Heap, graph: &Graph<'_>, stop: Stop<'_>) -> io::Result<Vec<u32>> {
     let last = heap.last_resorts();
     let table = heap.roots_named(&[FINALIZERS]);
@@ -183,7 +183,7 @@ fn steps(heap: &Heap, graph: &Graph<'_>, stop: Stop<'_>) -> io::Result<Vec<u32>>
         ways(graph, &last, &nothing, &lasting),
         ways(graph, &heap.silent, &nothing, &lasting),
     ];
-    // Where the ways differ.
+    // Where the sets of edges differ.
     let roots = [heap.root()]
         .into_iter()
         .chain(without_table.iter().copied());
@@ -210,12 +210,12 @@ fn ways<'a>(
     }
 }
 
-/// Nodes that hold objects for a moment, and what they hold for good.
+/// Nodes that retain objects briefly, and the objects that they retain permanently.
 struct Passing {
-    /// Threads and fibers, for their stacks, caches of calls, classes, for their caches of methods, blocks of C code, and
-    /// memprof's own objects.
+    /// Threads and fibers (for their stacks), call caches, classes (for their method caches), blocks of C code, and memprof's own
+    /// objects.
     passing: BitSet,
-    /// All that classes have but their caches.
+    /// The references of classes except their caches.
     lasting: FxHashMap<u32, Vec<u32>>,
     /// The locals and variables of threads.
     of_threads: FxHashMap<u32, Vec<u32>>,
@@ -229,14 +229,14 @@ impl Passing {
             .map(|group| {
                 let name = group.name.map_or("", |name| heap.name(name));
                 let class = heap.classes().get(group.shown as usize);
-                // What memprof refers to, it refers to because it looks.
+                // memprof references these objects only to inspect them.
                 if class.is_some_and(|class| own::is_in_namespace(heap.name(class.name))) {
                     return true;
                 }
                 match group.kind {
                     Kind::DATA => matches!(name, "VM/thread" | "thread" | "fiber"),
                     Kind::IMEMO => matches!(name, "callcache" | "constcache"),
-                    // What C code has says less than a constant or a variable that holds the same.
+                    // A reference from C code explains less than one from a constant or a variable.
                     Kind::BLOCK => true,
                     _ => false,
                 }
@@ -279,7 +279,7 @@ impl Passing {
                 if !is_class || !row.clone().any(|edge| caches(&edge)) {
                     continue;
                 }
-                // What a class has of its own lasts, but not the methods of others that were called.
+                // A class's own references last, but not those to other classes' methods that were called.
                 let own = row.filter(|edge| !caches(edge)).map(|edge| targets[edge]);
                 let own = own.chain(graph.edges(node).skip(graph.row(node).len()));
                 lasting.insert(node, own.collect());

@@ -1,4 +1,4 @@
-//! The labels of references from dominators, which flame graphs group objects by.
+//! Labels of references from dominators, by which flame graphs group objects.
 
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -39,7 +39,7 @@ fn find(heap: &Heap) -> io::Result<Vec<u32>> {
         .collect();
     let groups = heap.group_numbers()?;
     let look = |node: u32| {
-        // Which local of a thread it is matters; which entry of a hash does not.
+        // The name of a thread's local matters; the key of a hash entry does not.
         let group = groups.get(node as usize);
         let is_hash = group.is_some_and(|&group| heap.groups()[group as usize].kind == Kind::HASH);
         let start = graph

@@ -1,5 +1,5 @@
-//! Which finalizers belong to which object. The VM keeps an array of them as long as the object lives, in a table that
-//! retains it; the object refers to it in no way that a dump could see.
+//! Maps objects to their finalizers. The VM has an array of them for the lifetime of the object, in a table that retains it; the
+//! object has no reference to it that a dump could show.
 
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
@@ -7,15 +7,15 @@ use serde::Deserialize;
 use super::Heap;
 use memprof_dump::record::NoteKind;
 
-/// What a memprof dump says of them.
+/// The finalizers in a memprof dump.
 #[derive(Deserialize)]
 struct Note {
-    /// Addresses of an object and of the array; null where that could not be found.
+    /// Addresses of an object and of the array; null where the array was not found.
     data: Vec<(String, Option<String>)>,
 }
 
 impl Heap {
-    /// The arrays of finalizers, by the object that they belong to.
+    /// The arrays of finalizers, by object.
     pub fn finalizers(&self) -> &FxHashMap<u32, Vec<u32>> {
         self.derived.finalizers.get_or_init(|| found(self))
     }

@@ -1,5 +1,5 @@
-//! Since Ruby 4.0 an object's instance variables may be in an internal object of their own (`fields`). It says nothing
-//! that its owner would not, so its references and its size are given to the owner.
+//! Since Ruby 4.0 an object's instance variables may be in a separate internal object (`fields`). It adds nothing to its owner,
+//! so its references and its size are attributed to the owner.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use memprof_dump::record::Kind;
 
 const FIELDS: &str = "fields";
 
-/// Folds such objects into the first object that refers to them, unless it is stopped.
+/// Folds these objects into their first referrer, unless it is stopped.
 pub(super) fn fold(heap: &mut Heap, stop: Stop<'_>) -> io::Result<()> {
     stop.check()?;
     let is_fields: Vec<bool> = heap
@@ -69,7 +69,7 @@ pub(super) fn fold(heap: &mut Heap, stop: Stop<'_>) -> io::Result<()> {
         }
         for fields in inside {
             for index in row(fields) {
-                // What the owner names itself is there already.
+                // The owner itself already lists this reference.
                 if rows.targets[begin..].contains(&targets[index]) {
                     continue;
                 }

@@ -1,5 +1,5 @@
-//! Groups: objects of one type, class and internal name. A heap has thousands of objects for each, so columns have the
-//! group's number, and what all of the group share stands here once.
+//! Groups: objects of one type, class and internal name. A heap has thousands of objects per group, so columns have the group's
+//! number, and the shared facts are stored here once.
 
 use rustc_hash::FxHashMap;
 
@@ -8,7 +8,7 @@ use super::names::Names;
 use super::pages::{Addresses, Numbers};
 use memprof_dump::record::{Flags, Kind, NameId};
 
-/// A group while the dump is read: the class by code.
+/// A group while the dump is read, its class by code.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct RawGroup {
     pub kind: Kind,
@@ -17,12 +17,12 @@ pub(super) struct RawGroup {
     pub name: Option<NameId>,
 }
 
-/// What a dump says of a class or module.
+/// The facts that a dump has about a class or module.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClassFacts {
     pub object: u32,
     pub name: Option<NameId>,
-    /// By code first, then by number.
+    /// First a code, then a number.
     pub superclass: u32,
 }
 
@@ -31,41 +31,41 @@ pub(super) struct ClassFacts {
 pub struct Group {
     /// Type.
     pub kind: Kind,
-    /// Number of the class object that the objects refer to, a singleton class perhaps; [`NONE`] if it has none, or the
-    /// dump does not have it.
+    /// Number of the class object that the objects reference, possibly a singleton class; [`NONE`] if they have none, or the dump
+    /// does not contain it.
     pub class: u32,
-    /// Number of the class that Ruby's `class` answers, in [`super::Heap::classes`].
+    /// Number of the class that Ruby's `class` returns, in [`super::Heap::classes`].
     pub shown: u32,
     /// Type of data, kind of imemo.
     pub name: Option<NameId>,
 }
 
-/// A class as Ruby's `class` method answers it, or what stands for one: `<iseq>`.
+/// A class as Ruby's `class` method returns it, or a substitute for one: `<iseq>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Class {
     /// Name; `#<Class:0x7f12>` for an anonymous one, `<iseq>` for internal objects.
     pub name: NameId,
-    /// Number of the class object; [`NONE`] if there is none.
+    /// Number of the class object; [`NONE`] if it has none.
     pub object: u32,
 }
 
-/// Name and superclass of a class or module that the dump has.
+/// Name and superclass of a class or module in the dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClassObject {
     /// Number of the object.
     pub object: u32,
     /// Name; `None` for an anonymous one.
     pub name: Option<NameId>,
-    /// Number of the superclass, which may be an internal one; [`NONE`] if there is none.
+    /// Number of the superclass, which may be an internal one; [`NONE`] if it has none.
     pub superclass: u32,
     /// Number of the class that it is the singleton class of, is a part of, or is itself.
     pub real: u32,
 }
 
-/// Steps up a chain of superclasses: a broken dump may go in circles.
+/// Maximum length of a superclass chain: a broken dump may have cycles.
 const STEPS: usize = 1000;
 
-/// Finds the classes of groups.
+/// Determines the classes of groups.
 pub(super) struct Naming<'n> {
     pub names: &'n mut Names,
     pub addresses: &'n Addresses,
@@ -84,7 +84,7 @@ impl Naming<'_> {
         found.ok().map(|index| &self.facts[index])
     }
 
-    /// A class that a person means: no singleton class, no copy of a module in a chain of superclasses.
+    /// The user-visible class: not a singleton class or a copy of a module in a superclass chain.
     pub fn real(&self, mut id: u32) -> u32 {
         for _ in 0..STEPS {
             let Some(&group) = self.group.get(id as usize) else {
@@ -130,8 +130,8 @@ impl Naming<'_> {
     }
 
     fn shown(&mut self, raw: &RawGroup, class: u32) -> u32 {
-        // What stands for a module among the ancestors of a class refers to that module as objects do to their class, and
-        // is none of its instances.
+        // An iclass, the copy of a module among a class's ancestors, references the module as objects reference their class, but
+        // is not an instance of it.
         let is_copy = raw.kind == Kind::ICLASS;
         if class != NONE && !is_copy {
             let real = self.real(class);
@@ -170,7 +170,7 @@ impl Naming<'_> {
             .collect()
     }
 
-    /// All classes and modules that the dump has.
+    /// All classes and modules in the dump.
     pub fn class_objects(&self) -> Vec<ClassObject> {
         let objects = self.facts.iter().map(|facts| ClassObject {
             object: facts.object,

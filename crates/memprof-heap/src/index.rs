@@ -1,8 +1,8 @@
-//! The index: a heap as it was linked and computed, in a file beside the dump.
+//! The index: a linked heap with its computed values, in a file beside the dump.
 //!
-//! The texts stand first, as they are written while the dump is read. Columns follow, then small tables, then a directory
-//! in JSON that says where each part is, with its checksum, and of which dump this is the index. An index whose dump has
-//! changed, that another version wrote, that belongs to another user, or that is damaged, is rebuilt.
+//! The texts come first, as they are written while the dump is read. Columns follow, then small tables, then a JSON directory
+//! with the place and checksum of each part and a fingerprint of the dump. An index is rebuilt if its dump has changed, another
+//! version wrote it, it belongs to another user, or it is damaged.
 
 mod fingerprint;
 mod index_reader;
@@ -20,21 +20,21 @@ pub(super) use index_writer::{begin, write};
 pub use unfinished::Unfinished;
 pub(super) use unfinished::remove_stale;
 
-/// First bytes of an index, and the last.
+/// First and last bytes of an index.
 const MAGIC: [u8; 8] = *b"mempidx\x89";
-/// Changes with anything that an index has or means.
+/// Incremented with any change of the format or its meaning.
 const VERSION: u32 = 8;
 /// Where the texts begin.
 pub(super) const HEAD: u64 = 16;
 
-/// Where the index of a dump is.
+/// The path of a dump's index.
 pub fn path_of(dump: &Path) -> PathBuf {
     let mut name = dump.as_os_str().to_owned();
     name.push(".memprof-index");
     name.into()
 }
 
-/// Where a part is.
+/// The place of a part.
 #[derive(Serialize, Deserialize)]
 struct Place {
     name: String,
@@ -43,7 +43,7 @@ struct Place {
     checksum: u32,
 }
 
-/// What stands at the end of an index.
+/// The directory at the end of an index.
 #[derive(Serialize, Deserialize)]
 struct Directory {
     fingerprint: Fingerprint,

@@ -2,11 +2,11 @@
 
 use memprof_dump::record::NameId;
 
-/// A label as the column of labels has it: the kind in the upper five bits, a number below.
+/// A label as stored in the column of labels: the kind in the upper five bits, a number below.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Packed(pub u32);
 
-/// What leads from an object to another. Names are those of the heap ([`super::Heap::name`]).
+/// The label of a reference. Names are those of the heap ([`super::Heap::name`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Label {
     /// Ruby has no name for it, or the dump does not contain it.
@@ -15,9 +15,9 @@ pub enum Label {
     Index(u32),
     /// Key of a hash.
     Key,
-    /// Value of a hash, under the key that the edge before it leads to.
+    /// Value of a hash, under the key that the preceding edge leads to.
     Entry,
-    /// Value of a hash, under a key that is no object: as Ruby writes it (`:id`, `42`).
+    /// Value of a hash, under a key that is not an object, as Ruby writes it (`:id`, `42`).
     Under(NameId),
     /// Instance variable, with its `@`.
     Ivar(NameId),
@@ -27,13 +27,13 @@ pub enum Label {
     Constant(NameId),
     /// Member of a struct.
     Member(NameId),
-    /// Local variable that was captured.
+    /// Captured local variable.
     Local(NameId),
     /// Global variable, with its `$`.
     Global(NameId),
     /// Method of a class or module.
     Method(NameId),
-    /// What the VM keeps, as `super`, `self`, `default`.
+    /// A reference of the VM, such as `super`, `self`, `default`.
     Role(NameId),
 }
 
@@ -44,7 +44,7 @@ impl Packed {
     /// No label.
     pub const NONE: Packed = Packed(0);
 
-    /// A number that is too large for its room is left out, and the label with it.
+    /// Drops a label whose number is too large.
     pub(super) fn new(label: Label) -> Packed {
         let (kind, number) = match label {
             Label::None => (0, 0),

@@ -1,7 +1,7 @@
 //! A heap as data: objects as columns, references as a graph ([`graph`]).
 //!
-//! Objects are numbered in order of address; the root categories of the dump are further nodes, and one super root
-//! refers to them. [`Heap::open`] reads a dump, or its index if there is one (`index`).
+//! Objects are numbered in order of address; the root categories of the dump are further nodes, and one super root references
+//! them. [`Heap::open`] reads a dump, or its index if it has one (`index`).
 
 mod builder;
 mod cache;
@@ -61,10 +61,10 @@ use derived::Derived;
 use memprof_dump::record::{Flags, NameId, NoteKind, Shape};
 pub use site::Site;
 
-/// Number of no object.
+/// Not an object.
 pub const NONE: u32 = u32::MAX;
 
-/// Where a heap comes from, and how whole it is.
+/// The origin and completeness of a heap.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
     /// File of the dump; `None` for a live process and for standard input.
@@ -72,29 +72,29 @@ pub struct Source {
     pub path: Option<PathBuf>,
     /// Format of the dump, as `objspace`; `live` for a live process.
     pub format: String,
-    /// The dump was cut.
+    /// Whether the dump is truncated.
     pub truncated: bool,
-    /// Broken lines (blocks, in the binary format) that were left out.
+    /// Number of broken lines (blocks, in the binary format) that were skipped.
     pub skipped: u64,
-    /// Number of the first of them, from 1.
+    /// Number of the first skipped one, from 1.
     pub first_skipped: Option<u64>,
-    /// References to what is no object of the dump.
+    /// Number of references to addresses without an object in the dump.
     pub missing: u64,
-    /// Contents of strings are not known, as there was no room for them.
+    /// Whether the contents of strings are missing, as there was no space for them.
     pub without_texts: bool,
-    /// memprof's own objects, which are in no total.
+    /// memprof's own objects, which are excluded from all totals.
     #[serde(default)]
     pub own: Own,
 }
 
-/// A kind of root, as `vm` or `machine_context`.
+/// A kind of root, such as `vm` or `machine_context`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Category {
-    /// Name, as the VM gives it.
+    /// Name, as given by the VM.
     pub name: String,
 }
 
-/// A path may have any bytes, and JSON has text only.
+/// A path may contain any bytes, but JSON only text.
 fn as_text<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
     let text = path.as_ref().map(|path| path.to_string_lossy());
     text.serialize(serializer)
@@ -102,7 +102,7 @@ fn as_text<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok
 
 /// All objects of a dump, and their references.
 pub struct Heap {
-    /// Where it comes from.
+    /// The origin.
     pub source: Source,
     objects: u32,
     addresses: Addresses,
@@ -122,7 +122,7 @@ pub struct Heap {
     columns: Columns,
     derived: Derived,
     cache: Cache,
-    /// Roots that are ignored: what they refer to does not count.
+    /// Ignored roots: their references do not count.
     silent: Vec<u32>,
     /// The thread that captured the heap, if it was captured in the process itself.
     capturing_thread: Option<CapturingThread>,
@@ -135,7 +135,7 @@ impl Heap {
         self.objects
     }
 
-    /// True if it has no objects.
+    /// Whether it has no objects.
     pub fn is_empty(&self) -> bool {
         self.objects == 0
     }
@@ -156,7 +156,7 @@ impl Heap {
         &self.categories
     }
 
-    /// The root category that a node is.
+    /// The root category of a node.
     pub fn category(&self, node: u32) -> Option<&Category> {
         let index = node.checked_sub(self.objects)?;
         self.categories.get(index as usize)
@@ -173,7 +173,7 @@ impl Heap {
         self.addresses.find(address)
     }
 
-    /// Size of an object's slot in bytes; 0 if it is not known.
+    /// Size of an object's slot in bytes; 0 if unknown.
     pub fn slot_size(&self, id: u32) -> u16 {
         let page = self.addresses.page(id);
         self.slot_sizes.get(page).copied().unwrap_or(0)
@@ -215,7 +215,7 @@ impl Heap {
         &self.groups
     }
 
-    /// Classes as Ruby's `class` answers them.
+    /// Classes as Ruby's `class` returns them.
     #[inline]
     pub fn classes(&self) -> &[Class] {
         &self.classes
@@ -226,7 +226,7 @@ impl Heap {
         &self.class_objects
     }
 
-    /// What is known of a class or module.
+    /// The class or module with this number.
     pub fn class_object(&self, id: u32) -> Option<&ClassObject> {
         let found = self
             .class_objects
@@ -234,7 +234,7 @@ impl Heap {
         found.ok().map(|index| &self.class_objects[index])
     }
 
-    /// The line of the application that called a library, if the site is in one and that is known.
+    /// The application line that called a library, if the site is in one and the line is known.
     pub fn caller(&self, site: &Site) -> Option<&Site> {
         self.sites.get(site.caller? as usize)
     }
@@ -249,7 +249,7 @@ impl Heap {
         &self.shapes
     }
 
-    /// When a generation began, in microseconds since the epoch.
+    /// Start time of a generation, in microseconds since the epoch.
     pub fn time(&self, generation: u32) -> Option<u64> {
         let found = self
             .times
@@ -262,12 +262,12 @@ impl Heap {
         &self.notes
     }
 
-    /// Facts that have no column.
+    /// Facts without a column of their own.
     pub fn facts(&self) -> &Facts {
         &self.facts
     }
 
-    /// The `object_id` of an object that was asked for it (Ruby 4.0 and later).
+    /// The `object_id` of an object, if the program called that method (Ruby 4.0 and later).
     pub fn object_id(&self, id: u32) -> Option<u64> {
         let found = self
             .object_ids
@@ -283,7 +283,7 @@ impl Heap {
     /// Group of each object.
     ///
     /// # Errors
-    /// As all that reads a column: if the index cannot be read.
+    /// If the index cannot be read, as with every column.
     pub fn group_numbers(&self) -> io::Result<&[u32]> {
         self.columns.group.get()
     }
@@ -304,7 +304,7 @@ impl Heap {
         self.columns.memsize.get()
     }
 
-    /// Length of each object; empty if none has one. [`NONE`] for an object without.
+    /// Length of each object, [`NONE`] for objects without one; empty if no object has one.
     ///
     /// # Errors
     /// See [`Heap::group_numbers`].
@@ -352,7 +352,7 @@ impl Heap {
         self.columns.labels.get()
     }
 
-    /// References to what is no object of the dump: a node that has one, in order, and the address.
+    /// References to addresses without an object in the dump: the source node, in order, and the address.
     ///
     /// # Errors
     /// See [`Heap::group_numbers`].
@@ -367,7 +367,7 @@ impl Heap {
         self.groups.iter().map(|group| group.class).collect()
     }
 
-    /// The graph of all nodes, without the references of roots that are ignored; `classes` are the [`Heap::group_classes`].
+    /// The graph of all nodes, without the references of ignored roots; `classes` are the [`Heap::group_classes`].
     ///
     /// # Errors
     /// See [`Heap::group_numbers`].
@@ -384,8 +384,8 @@ impl Heap {
     }
 }
 
-/// A flag of the builder's own: a node that is in no total, as its references and size were given to its owner, or as it
-/// is memprof's own.
+/// A flag set by the builder: excludes a node from all totals, as its references and size were attributed to its owner, or it is
+/// memprof's own.
 pub const FOLDED: Flags = Flags(1 << 23);
 
 fn note_kind(number: u8) -> Option<NoteKind> {

@@ -1,4 +1,4 @@
-//! From what was read to a heap: references become numbers of objects.
+//! Links the records into a heap: references become object numbers.
 
 use std::io;
 use std::mem;
@@ -118,7 +118,7 @@ fn resolved(numbers: &Numbers, code: u32) -> u32 {
     if code == NONE { NONE } else { numbers.id(code) }
 }
 
-/// Brings objects into the order of their addresses. Of several at one address the first is kept.
+/// Sorts objects by address. Of several at one address the first is used.
 fn reorder(
     builder: &mut Builder,
     codes: &[u32],
@@ -201,8 +201,8 @@ fn reorder(
     Ok(())
 }
 
-/// Turns codes into numbers, in place. References to what is no object of the dump are left out, and noted as dangling;
-/// returns how many.
+/// Turns codes into numbers, in place. Removes references to addresses without an object and records them as dangling; returns
+/// their number.
 fn resolve(
     builder: &mut Builder,
     numbers: &Numbers,
@@ -222,7 +222,7 @@ fn resolve(
             let id = numbers.id(rows.targets[index]);
             if id == NONE {
                 dangling.push((source as u32, numbers.address(rows.targets[index])));
-                // The value of a key that is not there has nothing to be named by.
+                // The value of a missing key has no name.
                 if let Some(next) = rows
                     .labels
                     .get(index + 1)
@@ -246,7 +246,7 @@ fn resolve(
     Ok(u64::from(end) - kept as u64)
 }
 
-/// Appends the rows of root categories, and that of the super root.
+/// Appends the rows of root categories and of the super root.
 fn roots(
     builder: &mut Builder,
     numbers: &Numbers,
@@ -293,7 +293,7 @@ fn roots(
     Ok(categories)
 }
 
-/// The size of the slots in each page: all slots of one page are alike.
+/// The slot size of each page: all slots of a page have the same size.
 fn slot_sizes(addresses: &Addresses, sizes: &[u16]) -> Vec<u16> {
     let pages = 0..addresses.keys.len();
     let first = |page: usize| addresses.starts[page] as usize;

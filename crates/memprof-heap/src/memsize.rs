@@ -1,4 +1,4 @@
-//! How much memory a heap takes.
+//! The memory used by a heap.
 
 use super::Heap;
 use super::Site;
@@ -6,7 +6,7 @@ use super::capturing_thread::CapturingThread;
 use memprof_dump::record::Shape;
 
 impl Heap {
-    /// Bytes, about: the columns as far as they were read, and the tables.
+    /// Approximate bytes: the columns read so far, and the tables.
     pub fn memsize(&self) -> usize {
         let columns = &self.columns;
         let numbers = [

@@ -1,4 +1,4 @@
-//! Names of a heap: those of the dump that are used, renumbered.
+//! Names of a heap: the ones used in the dump, renumbered.
 
 use super::NONE;
 use memprof_dump::record::{NameId, Tables};
@@ -17,7 +17,7 @@ impl Names {
         self.tables.intern(text)
     }
 
-    /// The number here of a text of the dump.
+    /// The number of a text of the dump.
     #[inline]
     pub(super) fn of(&mut self, tables: &Tables, name: NameId) -> NameId {
         let index = name.0 as usize;
@@ -38,13 +38,13 @@ impl Names {
         own
     }
 
-    /// The text of a number; empty for one that was never given out.
+    /// The text of a number; empty if the number is unknown.
     #[inline]
     pub fn name(&self, id: NameId) -> &str {
         self.tables.name(id)
     }
 
-    /// The number of a text that is there.
+    /// The number of an interned text.
     pub fn find(&self, text: &str) -> Option<NameId> {
         self.tables.find_name(text)
     }
@@ -59,7 +59,7 @@ impl Names {
         self.tables.names()
     }
 
-    /// True if there are none.
+    /// Whether it has no texts.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

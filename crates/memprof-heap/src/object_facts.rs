@@ -1,4 +1,4 @@
-//! Facts about single objects that have no column, as the place where a proc was written.
+//! Facts about single objects without a column, such as the line that defines a proc.
 
 use super::NONE;
 use super::builder::Fact;
@@ -66,7 +66,7 @@ impl Facts {
             .map(|(key, &value)| (NameId(key[1]), unpacked(key[2], value)))
     }
 
-    /// Each object of which a fact is known, with its value.
+    /// Each object with this fact, and its value.
     pub fn named(&self, name: NameId) -> impl Iterator<Item = (u32, Value)> {
         let facts = self.keys.iter().zip(&self.values);
         facts

@@ -1,4 +1,4 @@
-//! One object with all that is known of it.
+//! One object with all its facts.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use super::{Class, FOLDED, Group, Heap, NONE, Stored};
 use crate::Site;
 use memprof_dump::record::{Flags, Kind};
 
-/// What is known of one object.
+/// All facts about one object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Object {
     /// Number.
@@ -19,11 +19,11 @@ pub struct Object {
     pub class: Class,
     /// Bytes of the object itself.
     pub memsize: u64,
-    /// Bytes of its slot; 0 if not known.
+    /// Bytes of its slot; 0 if unknown.
     pub slot_size: u16,
-    /// True or false.
+    /// Boolean facts.
     pub flags: Flags,
-    /// Collections survived, as the collector counts them.
+    /// GC runs survived, as counted by the GC.
     pub age: Option<u8>,
     /// Elements, or bytes of a text.
     pub length: Option<u32>,
@@ -38,7 +38,7 @@ pub struct Object {
 }
 
 impl Heap {
-    /// All that is known of an object; `None` if there is no such number.
+    /// All facts about an object; `None` if the number is out of range.
     ///
     /// # Errors
     /// If the index cannot be read.
@@ -76,7 +76,7 @@ impl Heap {
         }))
     }
 
-    /// Type of an object; `None` if there is no such number.
+    /// Type of an object; `None` if the number is out of range.
     ///
     /// # Errors
     /// If the index cannot be read.
@@ -87,7 +87,7 @@ impl Heap {
             .map(|&group| self.groups()[group as usize].kind))
     }
 
-    /// Name of an object's class, or what stands for it; of a root, its category.
+    /// Name of an object's class, or its substitute; for a root, its category.
     ///
     /// # Errors
     /// If the index cannot be read.

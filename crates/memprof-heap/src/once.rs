@@ -1,11 +1,11 @@
-//! Values that are computed on first use, which may fail.
+//! Values computed on first use, which may fail.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// A value that is computed at most once.
+/// A value computed at most once.
 pub(super) struct Once<T> {
     value: OnceLock<T>,
-    /// Locked while a thread computes the value: others wait, so that it is not computed twice.
+    /// Locked while a thread computes the value; other threads wait for it.
     finding: Mutex<()>,
 }
 
@@ -28,7 +28,7 @@ impl<T> From<T> for Once<T> {
 }
 
 impl<T> Once<T> {
-    /// The value, if it is there.
+    /// The value, if it is computed.
     pub fn get(&self) -> Option<&T> {
         self.value.get()
     }

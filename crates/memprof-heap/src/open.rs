@@ -1,4 +1,4 @@
-//! Opening a heap: from its index, or from the dump.
+//! Opens a heap from its index or from the dump.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek};
@@ -15,18 +15,17 @@ use crate::graph::Stop;
 use memprof_dump::read::{self, Outcome};
 use memprof_dump::values::Values;
 
-/// Root category whose references are guesses: what looks like an address on the machine stack.
+/// Root category of guessed references: words on the machine stack that look like addresses.
 const STACK: &str = "machine_context";
 
-/// Root categories that say little of why an object lives on: that one, code that was compiled for the processor, which
-/// refers to what the program holds by names of its own, and what a reader of core files calls references from memory that
-/// is C code's.
+/// Root categories that say little about what retains an object: the machine stack, JIT-compiled code, which references objects
+/// that the program also references by name, and references from C memory in core files.
 const LAST_RESORTS: [&str; 5] = [STACK, "YJIT", "ZJIT", "native", "external"];
 
-/// What is going on while a heap is opened.
+/// The current stage of opening a heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// So many bytes of so many were read; 0 of an unknown number.
+    /// Bytes read, and their total; 0 if the total is unknown.
     Reading(u64, u64),
     /// References are being resolved.
     Linking,
@@ -36,21 +35,21 @@ pub enum Progress {
     Writing,
 }
 
-/// How a heap is opened.
+/// Options for opening a heap.
 #[derive(Clone, Copy)]
 pub struct Options<'o> {
-    /// Read the index beside the dump if it is there, and write it if not.
+    /// Read the index beside the dump, or write it if it is missing.
     pub index: bool,
-    /// Leave out what only the machine stack refers to: it is not written in the program, and may be a number that looks
-    /// like an address.
+    /// Ignore objects referenced only by the machine stack: these references are not in the program, and may be numbers that look
+    /// like addresses.
     pub ignore_stack_roots: bool,
-    /// How large the dump may be.
+    /// Limits on the size of the dump.
     pub limits: read::Limits,
-    /// Called with what is going on.
+    /// Called at each stage.
     pub progress: &'o dyn Fn(Progress),
-    /// Opening ends with an error soon after this becomes true, and leaves no index.
+    /// Opening fails soon after this becomes true, and leaves no index.
     pub stop: Option<&'o AtomicBool>,
-    /// What is being written of an index, for the caller, which removes it.
+    /// The index being written, for the caller to remove.
     pub unfinished: Option<&'o Unfinished>,
 }
 
@@ -71,10 +70,10 @@ impl Heap {
     /// Opens a dump of any format, or its index.
     ///
     /// # Errors
-    /// If it is no dump, cannot be read, or is not wanted any more ([`Options::stop`]).
+    /// If it is not a dump, cannot be read, or is no longer wanted ([`Options::stop`]).
     pub fn open(path: &Path, options: &Options<'_>) -> io::Result<Heap> {
         let metadata = fs::metadata(path)?;
-        // What may be read once only, as a pipe, has no index; nor have directories of heap-profiler.
+        // Pipes and the like, which can be read only once, have no index; neither have directories of heap-profiler.
         if !(options.index && metadata.is_file()) {
             return Heap::read(read::open(path)?.input, Some(path), options);
         }
@@ -107,10 +106,10 @@ impl Heap {
         heap.computed(options)
     }
 
-    /// A heap whose records were passed to a builder.
+    /// Builds a heap from the records passed to a builder.
     ///
     /// # Errors
-    /// If its texts cannot be written, or it is not wanted any more.
+    /// If its texts cannot be written, or it is no longer wanted.
     pub fn build(builder: Builder, source: Source, options: &Options<'_>) -> io::Result<Heap> {
         let stop = Stop::from(options.stop);
         let (mut heap, _) = link(builder, source, stop)?;
@@ -133,7 +132,7 @@ impl Heap {
         self.roots_named(&[STACK])
     }
 
-    /// Roots that a path begins with only where there is no other.
+    /// Roots that paths begin with only if there are no others.
     pub(super) fn last_resorts(&self) -> Vec<u32> {
         self.roots_named(&LAST_RESORTS)
     }
@@ -187,7 +186,7 @@ fn source(outcome: Outcome, path: Option<&Path>) -> Source {
     }
 }
 
-/// Whether there is no room for a file.
+/// Whether a write failed for lack of space.
 fn is_full(error: &io::Error) -> bool {
     let kinds = [
         io::ErrorKind::StorageFull,
@@ -197,7 +196,7 @@ fn is_full(error: &io::Error) -> bool {
     kinds.contains(&error.kind())
 }
 
-/// Reads a dump, and leaves an index if there can be one.
+/// Reads a dump and writes an index if possible.
 fn built(
     dump: File,
     path: &Path,
@@ -210,7 +209,7 @@ fn built(
     let Some(mut file) = unfinished.create(index) else {
         return Heap::read(Box::new(dump), Some(path), options);
     };
-    // What the index has does for any opening.
+    // The index serves openings with any options.
     let with_all_roots = Options {
         ignore_stack_roots: false,
         ..*options
@@ -226,12 +225,12 @@ fn built(
             if !is_full(&error) {
                 return Err(error);
             }
-            // The texts may fit where temporary files are.
+            // The texts may fit into the directory of temporary files.
             again.rewind()?;
             return Heap::read(Box::new(again), Some(path), options);
         }
     };
-    // Of a dump that was cut before its first object there is nothing to keep.
+    // A dump truncated before its first object is not worth an index.
     if heap.is_empty() {
         unfinished.discard();
         return Ok(heap);
@@ -242,7 +241,7 @@ fn built(
     if written.and_then(|()| unfinished.finish(index)).is_err() {
         unfinished.discard();
         stop.check()?;
-        // Without an index the next opening takes as long as this one: no reason to fail.
+        // Without an index the next opening takes as long as this one, so this is not an error.
     }
     Ok(heap)
 }

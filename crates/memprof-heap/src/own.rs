@@ -1,5 +1,5 @@
-//! What is memprof's own: its data, classes, code and threads. A program that is looked at has them because it is looked
-//! at, so they are in no total: they keep their references, and have no size.
+//! memprof's own data, classes, code and threads. A program only has them because it is being profiled, so they are excluded from
+//! all totals: they have references, but no size.
 
 use std::io;
 
@@ -13,18 +13,18 @@ use memprof_dump::record::{Flags, Kind, NameId, NoteKind, Value};
 /// memprof's namespace.
 const NAMESPACE: &str = "Memprof";
 
-/// How many objects are memprof's own, and their bytes.
+/// The number of memprof's own objects, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Own {
     /// Objects.
     pub count: u64,
     /// Sum of their memsizes.
     pub size: u64,
-    /// The bytes of these that are outside of slots.
+    /// The bytes outside of slots.
     pub outside: u64,
 }
 
-/// Leaves memprof's own objects out of all totals, unless it is stopped.
+/// Excludes memprof's own objects from all totals, unless it is stopped.
 pub(super) fn leave_out(heap: &mut Heap, stop: Stop<'_>) -> io::Result<()> {
     stop.check()?;
     let own = Search::new(heap)?.own()?;
@@ -53,7 +53,7 @@ pub(super) fn leave_out(heap: &mut Heap, stop: Stop<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// What is read of it.
+/// The fields read from it.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Header {
@@ -98,7 +98,7 @@ impl<'h> Search<'h> {
         Ok(own)
     }
 
-    /// Objects by their class or the type of their data, and classes and modules by their name.
+    /// Objects by their class or data type, and classes and modules by their name.
     fn named(&self) -> BitSet {
         let is_own: Vec<bool> = self
             .heap
@@ -126,7 +126,7 @@ impl<'h> Search<'h> {
         )
     }
 
-    /// What the header lists: memprof allocated it in a copy of a process that has not loaded it.
+    /// The objects listed in the header: memprof allocated them in a copy of a process that has not loaded it.
     fn listed(&self) -> Vec<u32> {
         let header = |(kind, _): &&(NoteKind, String)| *kind == NoteKind::Header;
         let header = (self.heap.notes().iter()).find(header);
@@ -154,7 +154,7 @@ impl<'h> Search<'h> {
         name.map_or("", |name| self.heap.name(name))
     }
 
-    /// The singleton classes of classes and modules that are memprof's.
+    /// The singleton classes of memprof's classes and modules.
     fn add_singleton_classes(&self, own: &mut BitSet) {
         let classes: Vec<u32> = own.iter().filter_map(|id| self.singleton_of(id)).collect();
         for class in classes {
@@ -171,8 +171,8 @@ impl<'h> Search<'h> {
         (flags & Flags::SINGLETON.0 != 0).then_some(group.class)
     }
 
-    /// Procs that were written in memprof's files, and environments of its frames, whatever holds them. A block that a
-    /// program handed to memprof was written in a file of the program.
+    /// Procs defined in memprof's files, and environments of its frames, whatever references them. A block that a program passes
+    /// to memprof is defined in a file of the program.
     fn blocks(&self, own: &BitSet) -> Vec<u32> {
         let Some(name) = self.heap.names().find("source_file") else {
             return Vec::new();
@@ -206,12 +206,12 @@ impl<'h> Search<'h> {
             .flat_map(|class| held(class, "ment"))
             .flat_map(|method| held(method, "iseq"))
             .filter_map(file)
-            // The standard library defines methods of its own in classes that ask for it.
+            // The standard library defines methods in classes that request them.
             .filter(|&file| self.heap.name(file).contains("memprof"))
             .collect()
     }
 
-    /// memprof's threads, by their names, and their stacks. What is on a stack may be anybody's.
+    /// memprof's threads, by their names, and their stacks. The objects on a stack may belong to anyone.
     fn threads(&self) -> Vec<u32> {
         let Some(name) = self.heap.names().find("name") else {
             return Vec::new();
@@ -239,7 +239,7 @@ impl<'h> Search<'h> {
         self.kind(id) == Some(Kind::DATA) && names.contains(&self.name(id))
     }
 
-    /// The names of threads are facts in JSON.
+    /// Thread names are facts in JSON.
     fn is_own_name(&self, name: Value) -> bool {
         let name = match name {
             Value::Name(text) | Value::Json(text) => self.heap.name(text).trim_matches('"'),
@@ -249,8 +249,8 @@ impl<'h> Search<'h> {
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', ':']))
     }
 
-    /// Code, texts and collections that only memprof's objects hold. What a program handed to memprof (the application
-    /// behind the middleware, a block with what it captured) is the program's.
+    /// Code, texts, arrays and hashes retained only by memprof's objects. Objects that a program passed to memprof (the
+    /// application behind the middleware, a block and its captured variables) belong to the program.
     fn add_parts(&self, own: &mut BitSet) {
         let classes = self.heap.group_classes();
         let graph = Graph {

@@ -1,9 +1,9 @@
-//! Addresses as numbers of 32 bits, and the other way.
+//! Converts addresses to 32-bit numbers and back.
 //!
-//! A reference may name an object that comes later in the dump. So while a dump is read, addresses are kept as a *code*:
-//! the number of their page (64 KiB of address space) and the place in it. A bit for each place says afterwards which
-//! are objects. An object's number is its rank among them, so that numbers are in order of address, and objects that
-//! were allocated side by side are neighbours in every column.
+//! A reference may point to an object that comes later in the dump. So while a dump is read, addresses are represented by a
+//! *code*: the number of their page (64 KiB of address space) and the place in it. Afterwards, a bit for each place marks the
+//! objects. An object's number is its rank among them, so numbers are in order of address, and objects allocated side by side are
+//! neighbours in every column.
 
 use std::io;
 
@@ -12,16 +12,16 @@ use rustc_hash::FxHashMap;
 use super::NONE;
 use memprof_dump::read::invalid;
 
-/// Bits of a code that say the place in a page: 8192 places of 8 bytes.
+/// Bits of a code for the place in a page: 8192 places of 8 bytes.
 const PLACE_BITS: u32 = 13;
 const PLACES: usize = 1 << PLACE_BITS;
 const PLACE_MASK: u32 = PLACES as u32 - 1;
 const WORDS: usize = PLACES / 64;
-/// Pages that were met last, by the lower bits of their key: most references stay near.
+/// Recently used pages, by the lower bits of their key: most references stay close.
 const REMEMBERED: usize = 1024;
 
-/// Ruby's objects lie at multiples of 8. Others, in dumps of another origin, get pages of their own by the remainder, so
-/// that every address has a code.
+/// Ruby's objects lie at multiples of 8. Addresses in other dumps may not, so each remainder gets its own pages and every address
+/// has a code.
 fn key(address: u64) -> u64 {
     (address >> 16) << 3 | address & 7
 }
@@ -34,7 +34,7 @@ fn address(key: u64, place: u16) -> u64 {
     (key >> 3) << 16 | u64::from(place) << 3 | key & 7
 }
 
-/// Pages of a heap that is being read.
+/// Pages of a heap while it is read.
 pub(super) struct Pages {
     numbers: FxHashMap<u64, u32>,
     keys: Vec<u64>,
@@ -55,7 +55,7 @@ impl Pages {
     /// The code of an address.
     ///
     /// # Errors
-    /// If the addresses are spread over more than 2^19 pages: a heap with 32 GiB of slots.
+    /// If the addresses span more than 2^19 pages: a heap with 32 GiB of slots.
     #[inline]
     pub fn code(&mut self, address: u64) -> io::Result<u32> {
         let key = key(address);
@@ -82,7 +82,7 @@ impl Pages {
         Ok(number)
     }
 
-    /// Says which objects there are, by their codes. Codes may come in any order, and several times.
+    /// Marks the objects by their codes, which may be in any order and contain duplicates.
     pub fn number(self, codes: &[u32]) -> Numbers {
         let mut order: Vec<u32> = (0..self.keys.len() as u32).collect();
         order.sort_unstable_by_key(|&page| self.keys[page as usize]);
@@ -113,25 +113,25 @@ impl Pages {
     }
 }
 
-/// Numbers of the objects of a heap, while it is being linked.
+/// Numbers of the objects of a heap, while it is linked.
 pub(super) struct Numbers {
     /// Keys of the pages, ascending.
     keys: Vec<u64>,
-    /// Position of a page by the number that its codes have.
+    /// Position of a page by its number in codes.
     rank: Vec<u32>,
     bits: Vec<u64>,
-    /// Objects before each word of `bits`.
+    /// Number of objects before each word of `bits`.
     before: Vec<u32>,
     count: u32,
 }
 
 impl Numbers {
-    /// Objects, each address once.
+    /// Number of objects with distinct addresses.
     pub fn count(&self) -> u32 {
         self.count
     }
 
-    /// The number of the object with this code; [`NONE`] if there is none.
+    /// The number of the object with this code, or [`NONE`].
     #[inline]
     pub fn id(&self, code: u32) -> u32 {
         let position = self.rank[(code >> PLACE_BITS) as usize] as usize;
@@ -144,13 +144,13 @@ impl Numbers {
         self.before[word] + (self.bits[word] & (bit - 1)).count_ones()
     }
 
-    /// The address with this code, be there an object or not.
+    /// The address with this code, whether or not it has an object.
     pub fn address(&self, code: u32) -> u64 {
         let position = self.rank[(code >> PLACE_BITS) as usize] as usize;
         address(self.keys[position], (code & PLACE_MASK) as u16)
     }
 
-    /// The way back, from numbers to addresses.
+    /// The addresses by number.
     pub fn addresses(&self) -> Addresses {
         let mut addresses = Addresses {
             places: Vec::with_capacity(self.count as usize),
@@ -185,7 +185,7 @@ pub struct Addresses {
 }
 
 impl Addresses {
-    /// The address of an object; 0 if there is no such number.
+    /// The address of an object; 0 if the number is out of range.
     #[inline]
     pub fn of(&self, id: u32) -> u64 {
         let Some(&place) = self.places.get(id as usize) else {
@@ -195,7 +195,7 @@ impl Addresses {
         self.keys.get(page).map_or(0, |&key| address(key, place))
     }
 
-    /// The same for who asks for one object after the other: `page` is a guess where to look, and is set right.
+    /// The same, faster for consecutive objects: `page` is a guess of the page, which is updated.
     #[inline]
     pub fn near(&self, id: u32, page: &mut usize) -> u64 {
         let here = |page: usize| {
@@ -225,12 +225,12 @@ impl Addresses {
         Some((start + index) as u32)
     }
 
-    /// Whether objects lie at multiples of 8. Then their numbers are in order of address; others go by remainder.
+    /// Whether objects lie at multiples of 8. Then their numbers are in order of address; others are ordered by remainder first.
     pub fn are_aligned(&self) -> bool {
         self.keys.iter().all(|key| key & 7 == 0)
     }
 
-    /// The number of the first object at this address, or behind it; the number of all objects if there is none.
+    /// The number of the first object at or behind this address; the number of objects if none follows.
     pub fn first_from(&self, address: u64) -> u32 {
         let page = self.keys.partition_point(|&other| other < key(address));
         let start = self.starts.get(page).copied().unwrap_or(0);

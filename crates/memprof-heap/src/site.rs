@@ -7,11 +7,11 @@ use memprof_dump::record::NameId;
 pub struct Site {
     /// Path.
     pub file: NameId,
-    /// Line, from 1; 0 if not known.
+    /// Line, from 1; 0 if unknown.
     pub line: u32,
-    /// Method, as `fetch`; `None` outside of one.
+    /// Method, such as `fetch`; `None` outside of one.
     pub method: Option<NameId>,
-    /// Number of the site of the innermost line of the application on that stack, if this one is in a library and that is
-    /// known. It has none itself.
+    /// Number of the site of the innermost application line on the stack, if this site is in a library and that line is known.
+    /// That site itself has no caller.
     pub caller: Option<u32>,
 }

@@ -1,18 +1,18 @@
-//! A column of sizes: four bytes each, as those beyond 4 GiB are few.
+//! A column of sizes: four bytes each, as sizes beyond 4 GiB are rare.
 
 use super::NONE;
 
-/// Sizes in bytes by number of the object.
+/// Sizes in bytes by object number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sizes {
-    /// [`NONE`] stands for one that is in `large`.
+    /// [`NONE`] if the size is in `large`.
     pub(super) small: Vec<u32>,
     /// Number and size, ascending.
     pub(super) large: Vec<(u32, u64)>,
 }
 
 impl Sizes {
-    /// As they are stored: the large ones are pairs of number and size.
+    /// Loads stored sizes: the large ones are pairs of number and size.
     pub(super) fn new(small: Vec<u32>, large: &[u64]) -> Sizes {
         let large = large.chunks_exact(2).map(|pair| (pair[0] as u32, pair[1]));
         Sizes {
@@ -21,7 +21,7 @@ impl Sizes {
         }
     }
 
-    /// The large ones as they are stored.
+    /// The large sizes as stored.
     pub(super) fn large_words(&self) -> Vec<u64> {
         self.large
             .iter()
@@ -40,7 +40,7 @@ impl Sizes {
         }
     }
 
-    /// The size of an object; 0 if there is no such number.
+    /// The size of an object; 0 if the number is out of range.
     #[inline]
     pub fn get(&self, id: u32) -> u64 {
         match self.small.get(id as usize) {
@@ -61,12 +61,12 @@ impl Sizes {
         self.small.len()
     }
 
-    /// True if there are none.
+    /// Whether it has no sizes.
     pub fn is_empty(&self) -> bool {
         self.small.is_empty()
     }
 
-    /// The sum of all.
+    /// The sum of all sizes.
     pub fn sum(&self) -> u64 {
         let small = self.small.iter().filter(|&&size| size != NONE);
         let small = small.map(|&size| u64::from(size)).sum::<u64>();

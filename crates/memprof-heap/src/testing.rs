@@ -1,4 +1,4 @@
-//! Small heaps, made by passing records to a [`Builder`].
+//! Builds small heaps by passing records to a [`Builder`].
 
 use crate::{Builder, Heap, Options, Source};
 use memprof_dump::Writer;
@@ -7,7 +7,7 @@ use memprof_dump::record::{
     Site, Tables, Text, Value,
 };
 
-/// An object to be.
+/// A description of an object.
 #[derive(Clone)]
 pub struct Thing {
     pub address: u64,
@@ -17,11 +17,11 @@ pub struct Thing {
     pub slot: u32,
     pub length: Option<u64>,
     pub text: Option<Vec<u8>>,
-    /// What the dump has in place of the text.
+    /// The mark that the dump has in place of the text.
     pub mark: Option<u64>,
     pub truncated: bool,
     pub site: Option<(String, u32, Option<String>)>,
-    /// The line of the application that called it.
+    /// The application line that called it.
     pub caller: Option<(String, u32)>,
     pub generation: u64,
     pub flags: u32,
@@ -40,7 +40,7 @@ pub enum Fact {
     Json(String),
 }
 
-/// An object of this class, of 40 bytes.
+/// A 40-byte object of this class.
 pub fn thing(address: u64, kind: Kind, class: &str) -> Thing {
     Thing {
         address,
@@ -116,7 +116,7 @@ impl Thing {
         self
     }
 
-    /// To be called after [`Thing::at`], which says where the library made it.
+    /// Call it after [`Thing::at`], which sets the library's line.
     pub fn called_at(mut self, file: &str, line: u32) -> Thing {
         self.caller = Some((file.to_owned(), line));
         self
@@ -132,7 +132,7 @@ impl Thing {
             .fact("source_line", Fact::Number(line))
     }
 
-    /// A reference: `@user`, `[3]`, `local user`, `$cache`, `CONST`, `#call`, `self`; without a label if it is empty.
+    /// A reference: `@user`, `[3]`, `local user`, `$cache`, `CONST`, `#call`, `self`; unlabeled if empty.
     pub fn to(mut self, label: &str, address: u64) -> Thing {
         self.edges.push((label.to_owned(), address));
         self
@@ -279,7 +279,7 @@ fn write(builder: &mut Builder, tables: &mut Tables, thing: &Thing, things: &[Th
     builder.end(tables).expect("an end");
 }
 
-/// Numbers that look random.
+/// Pseudorandom numbers.
 pub struct Random(pub u64);
 
 impl Random {
@@ -292,12 +292,12 @@ impl Random {
     }
 }
 
-/// Where the object of a number is, in [`random`].
+/// The address of a numbered object in [`random`].
 pub fn address(number: u64) -> u64 {
     0x7f00_0000_0000 + 40 * number
 }
 
-/// Objects of all sorts that refer to each other without any order, some of them garbage.
+/// Objects of all kinds with random references, some of them garbage.
 pub fn random(seed: u64, count: u64) -> (Vec<Thing>, Heap) {
     let mut random = Random(seed);
     let names = ["Object", "Shop::Order", "Shop::Item", "Shop", "Session"];

@@ -16,7 +16,7 @@ pub(super) fn read(dump: &[u8]) -> Heap {
     Heap::read(Box::new(input), None, &Options::default()).expect("a dump")
 }
 
-/// The objects of a dump in memprof's JSON, the first of each address.
+/// The objects of a dump in memprof's JSON, the first at each address.
 fn lines(dump: &[u8]) -> BTreeMap<u64, Json> {
     let mut objects = BTreeMap::new();
     for line in dump
@@ -92,7 +92,7 @@ fn references_are_those_of_the_lines_that_lead_to_objects() {
                 .iter()
                 .map(|&target| heap.addresses().of(target));
             assert_eq!(row.collect::<Vec<u64>>(), there);
-            // What an imemo has in the place of a class is none.
+            // The `class` of an imemo is not a class.
             let class = match line["type"].as_str() {
                 Some("imemo" | "zombie") => None,
                 _ => address(&line["class"]).and_then(|class| heap.at(class)),

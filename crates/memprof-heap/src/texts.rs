@@ -1,4 +1,4 @@
-//! Contents of strings, symbols and regexps, in a file: there may be more of them than memory.
+//! Contents of strings, symbols and regexps, in a file, as they may exceed memory.
 
 use std::fs::File;
 use std::hash::Hasher;
@@ -12,14 +12,14 @@ use super::NONE;
 use memprof_dump::read::invalid;
 use memprof_dump::record::{Content, Text};
 
-/// Bytes that are kept of each text.
+/// Bytes stored of each text.
 pub const KEPT: usize = 1024;
 
-/// A text begins at a multiple of this, so that 32 bits reach 32 GiB.
+/// The alignment of texts, so that 32 bits reach 32 GiB.
 const UNIT: u64 = 8;
 
-/// Bytes read at once when texts are read in order. Who goes through objects by their addresses jumps from page to
-/// page of the heap, each of which has its texts together: more than that would be read in vain.
+/// Bytes read at once when texts are read in order. Going through objects by address jumps between heap pages, each of which has
+/// its texts together, so larger reads would be wasted.
 const WINDOW: usize = 1 << 15;
 
 const FULL: u64 = 0;
@@ -29,27 +29,27 @@ const MARK: u64 = 2;
 /// A text as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
-    /// Length of the whole in bytes.
+    /// Length of the whole text in bytes.
     pub length: u64,
-    /// What is known of the contents.
+    /// The known contents.
     pub known: Known,
 }
 
-/// What is known of the contents of a text.
+/// The known contents of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Known {
     /// All bytes.
     All(Vec<u8>),
-    /// The first bytes, and a hash of all.
+    /// The first bytes, and a hash of all bytes.
     Beginning(Vec<u8>, u64),
     /// The first bytes; the dump has no more.
     Truncated(Vec<u8>),
-    /// Equal for equal texts of the dump; it reveals no contents.
+    /// Equal for equal texts of the dump, without revealing the contents.
     Mark(u64),
 }
 
 impl Stored {
-    /// Equal for texts that are equal, as far as can be known; `None` if it cannot.
+    /// Equal for equal texts, as far as can be known; `None` if it cannot.
     pub fn identity(&self) -> Option<(u64, u64)> {
         let hash = match &self.known {
             Known::All(bytes) => hash(bytes),
@@ -59,7 +59,7 @@ impl Stored {
         Some((hash, self.length))
     }
 
-    /// The bytes from the beginning that are known.
+    /// The known bytes at the beginning.
     pub fn bytes(&self) -> Option<&[u8]> {
         match &self.known {
             Known::All(bytes) | Known::Beginning(bytes, _) | Known::Truncated(bytes) => Some(bytes),
@@ -74,7 +74,7 @@ fn hash(bytes: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// Writes texts one behind the other.
+/// Writes texts one after another.
 pub(super) struct TextWriter {
     out: BufWriter<File>,
     begin: u64,
@@ -82,7 +82,7 @@ pub(super) struct TextWriter {
 }
 
 impl TextWriter {
-    /// Writes to a file from where it stands.
+    /// Writes to a file from its current position.
     pub fn new(mut file: File) -> io::Result<TextWriter> {
         let begin = file.stream_position()?;
         Ok(TextWriter {
@@ -92,7 +92,7 @@ impl TextWriter {
         })
     }
 
-    /// Where the text is from now on; [`NONE`] if nothing is known of it.
+    /// Writes a text and returns its place; [`NONE`] if nothing is known of it.
     pub fn push(&mut self, text: &Text<'_>) -> io::Result<u32> {
         let known = |bytes: &[u8]| bytes.len() as u64;
         let (kind, bytes, length) = match text.content {
@@ -145,7 +145,7 @@ impl TextWriter {
         self.write(&[0; UNIT as usize][..missing as usize])
     }
 
-    /// All texts are there. The file stands at their end.
+    /// Finishes the file, which is left at the end of the texts.
     pub fn finish(self) -> io::Result<(File, Texts)> {
         let (begin, length) = (self.begin, self.position);
         let file = self
@@ -178,7 +178,7 @@ impl Texts {
         }
     }
 
-    /// Reads texts; fast if they are asked for in order.
+    /// Reads texts; fast in ascending order.
     pub fn reader(&self) -> TextReader<'_> {
         TextReader {
             texts: self,
@@ -190,7 +190,7 @@ impl Texts {
     /// One text.
     ///
     /// # Errors
-    /// If it cannot be read, or there is none at this place.
+    /// If it cannot be read, or this place has no text.
     pub fn get(&self, place: u32) -> io::Result<Stored> {
         let mut reader = self.reader();
         reader.read(u64::from(place) * UNIT, 16 + KEPT)?;
@@ -202,7 +202,7 @@ impl Texts {
 pub struct TextReader<'t> {
     texts: &'t Texts,
     window: Vec<u8>,
-    /// Where in the texts the window begins.
+    /// The position of the window in the texts.
     start: u64,
 }
 
@@ -210,7 +210,7 @@ impl TextReader<'_> {
     /// The text at a place.
     ///
     /// # Errors
-    /// If it cannot be read, or there is none at this place.
+    /// If it cannot be read, or this place has no text.
     pub fn get(&mut self, place: u32) -> io::Result<Stored> {
         let at = u64::from(place) * UNIT;
         let head = u64::from_le_bytes(self.array(at)?);
@@ -228,10 +228,10 @@ impl TextReader<'_> {
         Ok(Stored { length, known })
     }
 
-    /// The bytes from the beginning that are known, as [`Stored::bytes`], without copying them.
+    /// The known bytes at the beginning, as [`Stored::bytes`], without copying them.
     ///
     /// # Errors
-    /// If it cannot be read, or there is none at this place.
+    /// If it cannot be read, or this place has no text.
     pub fn known_bytes(&mut self, place: u32) -> io::Result<Option<&[u8]>> {
         let at = u64::from(place) * UNIT;
         let head = u64::from_le_bytes(self.array(at)?);
@@ -243,10 +243,10 @@ impl TextReader<'_> {
         }
     }
 
-    /// Equal for texts that are equal, as far as can be known: as [`Stored::identity`], without copying the text.
+    /// Equal for equal texts, as far as can be known: as [`Stored::identity`], without copying the text.
     ///
     /// # Errors
-    /// If it cannot be read, or there is none at this place.
+    /// If it cannot be read, or this place has no text.
     pub fn identity(&mut self, place: u32) -> io::Result<Option<(u64, u64)>> {
         let at = u64::from(place) * UNIT;
         let head = u64::from_le_bytes(self.array(at)?);

@@ -1,5 +1,5 @@
-//! Names of thread-locals (`Thread.current[:user]`). The VM says of a thread, or of the fiber that it runs, only that it
-//! refers to a value; under which key is a fact about the thread, which was asked for before the dump.
+//! Names of thread-locals (`Thread.current[:user]`). The VM only reports that a thread, or its current fiber, references a value.
+//! The key is a fact about the thread, queried before the dump.
 
 use std::io;
 
@@ -9,10 +9,10 @@ use super::label::{Label, Packed};
 use super::{Heap, NONE};
 use memprof_dump::record::{Kind, NameId, Value};
 
-/// The fact that has keys and values.
+/// The fact with keys and values.
 const VARIABLES: &str = "variables";
 
-/// Gives references of threads to their locals the keys as labels.
+/// Labels references of threads to their locals with the keys.
 pub(super) fn name(heap: &mut Heap) -> io::Result<()> {
     let found = found(heap)?;
     if found.is_empty() {
@@ -28,7 +28,7 @@ pub(super) fn name(heap: &mut Heap) -> io::Result<()> {
     Ok(())
 }
 
-/// References without a label that lead to a local, with its key.
+/// Unlabeled references to a local, with its key.
 fn found(heap: &Heap) -> io::Result<Vec<(usize, String)>> {
     let mut found = Vec::new();
     let Some(fact) = heap.names.find(VARIABLES) else {

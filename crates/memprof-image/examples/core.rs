@@ -1,4 +1,4 @@
-//! What is in a core file: `cargo run --release --example core -- FILE`.
+//! Prints the contents of a core file: `cargo run --release --example core -- FILE`.
 use memprof_image::*;
 use std::time::Instant;
 fn main() -> Result<(), Box<dyn std::error::Error>> {

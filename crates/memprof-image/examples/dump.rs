@@ -1,4 +1,4 @@
-//! Writes the heap of the Ruby in a core file as a dump: `dump CORE OUTPUT [blocks]`.
+//! Dumps the Ruby heap in a core file: `dump CORE OUTPUT [blocks]`.
 
 use std::fs::File;
 use std::sync::atomic::AtomicBool;

@@ -1,4 +1,4 @@
-//! A process with known blocks, for the tests: prints the addresses of some, and ends with its stdin.
+//! A process with known blocks, for tests: prints the addresses of some, and exits when its stdin is closed.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::hint::black_box;
@@ -11,10 +11,10 @@ static KEPT: AtomicUsize = AtomicUsize::new(0);
 static LARGE: AtomicUsize = AtomicUsize::new(0);
 static ALIGNED: AtomicUsize = AtomicUsize::new(0);
 
-/// What hides an address.
+/// Hides an address.
 const MASK: usize = 0x5555_5555_5555_5555;
 
-/// Allocates a block whose first word is that address.
+/// Allocates a block with this first word.
 #[inline(never)]
 fn block(size: usize, first: usize) -> usize {
     block_aligned(size, 16, first)
@@ -23,7 +23,7 @@ fn block(size: usize, first: usize) -> usize {
 #[allow(unsafe_code)]
 fn block_aligned(size: usize, alignment: usize, first: usize) -> usize {
     let layout = Layout::from_size_align(size, alignment).expect("a layout");
-    // SAFETY: the size is not 0, and the block is as large as two words.
+    // SAFETY: the size is not 0, and the block has room for two words.
     unsafe {
         let block = alloc(layout);
         block.write_bytes(0, size);
@@ -35,7 +35,7 @@ fn block_aligned(size: usize, alignment: usize, first: usize) -> usize {
 #[allow(unsafe_code)]
 fn free(block: usize, size: usize) {
     let layout = Layout::from_size_align(size, 16).expect("a layout");
-    // SAFETY: it was allocated with this layout, and nothing uses it any more.
+    // SAFETY: the block was allocated with this layout and is no longer used.
     unsafe { dealloc(block as *mut u8, layout) };
 }
 
@@ -58,7 +58,7 @@ fn plant() {
     ALIGNED.store(block_aligned(1_000_000, 4096, 0), Relaxed);
     let freed: Vec<usize> = (0..5).map(|_| block(3000 - 2500, 0) ^ MASK).collect();
     freed.iter().for_each(|block| free(*block ^ MASK, 500));
-    // Larger than what a thread keeps at hand, with used ones between.
+    // Blocks too large for the tcache, with used ones between them.
     let freed: Vec<usize> = (0..20).map(|_| block(5000, 0) ^ MASK).collect();
     freed
         .iter()
@@ -68,11 +68,11 @@ fn plant() {
 
 #[allow(unsafe_code)]
 fn link(from: usize, to: usize) {
-    // SAFETY: it is a block of our own, of more than a word.
+    // SAFETY: `from` is a block of our own, larger than a word.
     unsafe { (from as *mut usize).write(to) };
 }
 
-/// Overwrites what calls have left on the stack.
+/// Overwrites the remains of earlier calls on the stack.
 #[inline(never)]
 fn clear_stack() {
     black_box([0u8; 1 << 17]);

@@ -1,4 +1,4 @@
-//! What an address belongs to: a block, or a slot of Ruby's heap.
+//! Maps an address to a block or a slot of Ruby's heap.
 
 use crate::blocks::Blocks;
 use crate::ruby_pages::RubyPages;
@@ -9,23 +9,23 @@ const PAGES: usize = 1 << (LEAF_BITS - PAGE_BITS);
 /// A page of Ruby's heap; the other bits are its number.
 const RUBY: u32 = 1 << 31;
 
-/// The blocks and the pages of Ruby's heap that each 4 KiB of memory have, in a table of two levels.
+/// The blocks and the pages of Ruby's heap in each 4 KiB of memory, as a two-level table.
 #[derive(Debug)]
 pub(crate) struct AddressIndex {
     /// The first address, in units of 64 MiB.
     base: u64,
-    /// The number of the leaf of each 64 MiB, and one more.
+    /// The leaf number of each 64 MiB, plus one.
     leaves_at: Vec<u32>,
-    /// For each page the first block that reaches into it, and one more; or a page of Ruby's heap.
+    /// For each page the number of the first block that reaches into it, plus one; or a page of Ruby's heap.
     leaves: Vec<Box<[u32; PAGES]>>,
 }
 
-/// What is at an address.
+/// The block or slot at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// A block, by number.
     Block(u32),
-    /// A page of Ruby's heap, by number, and a slot of it.
+    /// A page of Ruby's heap, by number, and one of its slots.
     Slot(u32, u64),
 }
 
@@ -71,7 +71,7 @@ impl AddressIndex {
         &mut self.leaves[*leaf as usize - 1][page]
     }
 
-    /// What an address points into. A slot is pointed to at its beginning only, as Ruby does.
+    /// The place that an address points into. As in Ruby, references point to the beginning of a slot.
     #[inline]
     pub fn place(&self, blocks: &Blocks, ruby: &RubyPages, address: u64) -> Option<Place> {
         let leaf = (address >> LEAF_BITS).checked_sub(self.base)?;

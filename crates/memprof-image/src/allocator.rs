@@ -5,7 +5,7 @@ use crate::glibc::GlibcHeap;
 use crate::image::Image;
 use crate::ruby_pages::RubyPages;
 
-/// Allocators whose blocks are not read, by their libraries.
+/// Allocators whose blocks cannot be read, by their libraries.
 const OTHERS: [(&str, &str); 5] = [
     ("libjemalloc", "jemalloc"),
     ("libtcmalloc", "tcmalloc"),
@@ -15,7 +15,7 @@ const OTHERS: [(&str, &str); 5] = [
 ];
 
 impl Analysis {
-    /// `glibc`, or the allocator whose library is loaded; None if neither is known.
+    /// `glibc`, or the allocator whose library is loaded; None if unknown.
     #[must_use]
     pub fn allocator(&self) -> Option<&'static str> {
         let glibc = || (!self.heap.arenas.is_empty()).then_some("glibc");
@@ -37,7 +37,7 @@ impl Analysis {
         })
     }
 
-    /// The allocator beside glibc's whose blocks are missing in each answer.
+    /// The second allocator, beside glibc's, whose blocks are missing in each answer.
     #[must_use]
     pub fn uncounted_allocator(&self) -> Option<&'static str> {
         let other = loaded(&self.image);
@@ -45,9 +45,9 @@ impl Analysis {
     }
 }
 
-/// The heap if it is the one that the program uses; else an empty one. glibc's malloc has an arena in a process that uses
-/// another allocator if libc or the loader called it before that was there. A Ruby has the descriptions of its pages from
-/// malloc; of another program only the loaded libraries are known.
+/// The heap if the program uses it; else an empty one. A process with another allocator also has a glibc arena if libc or the
+/// loader called malloc before that allocator was loaded. Ruby allocates its page descriptors with malloc; for other programs
+/// only the loaded libraries are known.
 pub(crate) fn of_program(heap: GlibcHeap, ruby: &RubyPages, image: &Image) -> GlibcHeap {
     let mut descriptions = (ruby.pages.iter())
         .map(|page| page.heap_page)

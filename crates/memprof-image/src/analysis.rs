@@ -1,4 +1,4 @@
-//! An image with all that is known of its memory.
+//! An image and the analysis of its memory.
 
 use std::sync::OnceLock;
 
@@ -25,9 +25,9 @@ pub struct Analysis {
     pub image: Image,
     /// Ruby's heap.
     pub ruby: RubyPages,
-    /// malloc's.
+    /// malloc's heap.
     pub heap: GlibcHeap,
-    /// What the rest of the writable memory is.
+    /// The rest of the writable memory.
     pub map: MemoryMap,
     references: OnceLock<References>,
     containers: OnceLock<Containers>,
@@ -39,7 +39,7 @@ pub struct Analysis {
 }
 
 impl Analysis {
-    /// Reads pages and blocks of an image; references when they are asked for.
+    /// Reads the pages and blocks of an image; references are found on demand.
     #[must_use]
     pub fn new(image: Image) -> Analysis {
         let ruby = RubyPages::find(&image);
@@ -69,7 +69,7 @@ impl Analysis {
         }
     }
 
-    /// Bytes that it takes itself: mostly blocks and references.
+    /// Bytes used by the analysis itself: mostly blocks and references.
     #[must_use]
     pub fn memsize(&self) -> usize {
         let references = self.references.get().map_or(0, |references| {
@@ -81,19 +81,19 @@ impl Analysis {
         size_of::<Analysis>() + self.heap.blocks.len() * 16 + references + containers + recorded
     }
 
-    /// Learns from a recording of the same process where blocks were allocated; from the first one that fits. `pids` are the
-    /// numbers that the process has in other namespaces.
+    /// Adds the allocation sites from a recording of the same process; only the first matching recording counts. `pids` are the
+    /// process's ids in other namespaces.
     ///
     /// # Errors
     ///
-    /// When the recording is of another process, or says nothing about addresses.
+    /// If the recording is of another process, or has no addresses.
     pub fn add_recording(&self, live: LiveBlocks, pids: &[u64]) -> Result<(), Mismatch> {
         let recorded = Recorded::new(live, &self.image, &self.heap.blocks, pids)?;
         let _ = self.recorded.set(recorded);
         Ok(())
     }
 
-    /// What is known from a recording, if there is one.
+    /// The facts from a recording, if one was added.
     #[must_use]
     pub fn recorded(&self) -> Option<&Recorded> {
         self.recorded.get()
@@ -105,7 +105,7 @@ impl Analysis {
             .get_or_init(|| References::find(&self.image, &self.heap.blocks, &self.ruby, &self.map))
     }
 
-    /// What a block is to a container of the C++ standard library.
+    /// The role of a block in a container of the C++ standard library.
     pub fn container(&self, number: u32) -> Option<Container> {
         let containers = (self.containers).get_or_init(|| Containers::find(self));
         containers.of(number)
@@ -114,7 +114,7 @@ impl Analysis {
     /// Whether a block is in a set.
     pub fn contains(&self, set: SetName, number: u32) -> bool {
         let blocks = &self.heap.blocks;
-        // These need no references, which take longest.
+        // These do not need references, which are the slowest to find.
         let kind = blocks.get(number).map(|block| block.kind);
         match set {
             SetName::Allocations => kind.is_some(),
@@ -130,36 +130,36 @@ impl Analysis {
         self.sets.anchored(self.references()).contains(node)
     }
 
-    /// What an address points into.
+    /// The node that an address points into.
     pub fn node_at(&self, address: u64) -> Option<u32> {
         self.references()
             .node_at(&self.heap.blocks, &self.ruby, address)
     }
 
-    /// The slot of Ruby's heap that an address lies in, not only at its beginning.
+    /// The slot of Ruby's heap that contains an address, not only at its beginning.
     pub fn object_around(&self, address: u64) -> Option<u32> {
         let page = &self.ruby.pages[self.ruby.containing(address)?];
         let offset = address.checked_sub(page.slots)?;
         self.node_at(address - offset % page.slot_size)
     }
 
-    /// What a node is.
+    /// The block or slot of a node.
     pub fn node(&self, node: u32) -> Node {
         self.references().node(&self.ruby, node)
     }
 
-    /// The block of a number.
+    /// The block with a number.
     #[must_use]
     pub fn block(&self, number: u32) -> Option<Block> {
         self.heap.blocks.get(number)
     }
 
-    /// The node of the object of Ruby that a block belongs to.
+    /// The node of the Ruby object that owns a block.
     pub fn owner_node(&self, number: u32) -> Option<u32> {
         self.sets.owner(self.references(), number)
     }
 
-    /// The address of the object of Ruby that a block belongs to, and whether it references the block itself.
+    /// The address of the Ruby object that owns a block, and whether it references the block directly.
     pub fn owner(&self, number: u32) -> Option<(u64, bool)> {
         let references = self.references();
         let owner = self.owner_node(number)?;
@@ -173,7 +173,7 @@ impl Analysis {
         }
     }
 
-    /// What owns a block, if it is an object of Ruby that references the block itself.
+    /// The type of a block's owner, if it is a Ruby object that references the block directly.
     pub(crate) fn direct_owner(&self, number: u32) -> Option<ObjectType> {
         if self.ruby.pages.is_empty() {
             return None;
@@ -182,7 +182,7 @@ impl Analysis {
         self.object_type(owner?.0)
     }
 
-    /// What the object at an address is; None if the slot is empty.
+    /// The type of the object at an address; None if the slot is empty.
     #[must_use]
     pub fn object_type(&self, address: u64) -> Option<ObjectType> {
         ObjectType::of_flags(self.image.word(address)?)
@@ -191,7 +191,7 @@ impl Analysis {
     /// The name of the class of the object at an address, if it has one.
     #[must_use]
     pub fn class_of(&self, address: u64) -> Option<&str> {
-        // The VM has something else in place of it in its own objects.
+        // VM-internal objects have something else in place of their class.
         let kind = self.object_type(address)?.name();
         if matches!(kind, "IMEMO" | "ICLASS" | "NODE") {
             return None;
@@ -203,14 +203,14 @@ impl Analysis {
         names.get(&class).map(String::as_str)
     }
 
-    /// The first word of a block if it points to memory of a file that is never written to: as tables of virtual functions do.
+    /// The first word of a block if it points to read-only memory of a file, as vtable pointers do.
     #[must_use]
     pub fn signature(&self, block: Block) -> Option<u64> {
         let word = (block.size >= 8).then(|| self.image.word(block.address))??;
         self.is_constant(word).then_some(word)
     }
 
-    /// Whether an address lies in memory of a file that is never written to.
+    /// Whether an address is in read-only memory of a file.
     pub(crate) fn is_constant(&self, address: u64) -> bool {
         let segment = self.image.segment(address);
         segment.is_some_and(|segment| segment.file.is_some() && !segment.access.write)
@@ -225,8 +225,8 @@ impl Analysis {
         Some(format!("{name}+{:#x}", address - self.start_of(file)?))
     }
 
-    /// The name of the file whose variables an address is among: also of those behind what is mapped of it, which are zero at
-    /// first.
+    /// The name of the file whose variables include an address. Covers variables behind the mapping of the file, which are
+    /// initially zero.
     #[must_use]
     pub fn library_of(&self, address: u64) -> Option<&str> {
         let mut segment = self.image.segment(address)?;
@@ -238,8 +238,8 @@ impl Analysis {
         Some(path.rsplit('/').next().unwrap_or(path))
     }
 
-    /// The class of C++ whose table of virtual functions begins at a signature. Before the functions is the address of the
-    /// class's `typeinfo`, whose second word is that of its name (Itanium C++ ABI, 2.5.2 and 2.9.4).
+    /// The C++ class whose vtable begins at a signature. The address of the class's `typeinfo` precedes the functions; its second
+    /// word is the address of the name (Itanium C++ ABI, 2.5.2 and 2.9.4).
     #[must_use]
     pub fn class_of_cxx(&self, signature: u64) -> Option<String> {
         const LONGEST: usize = 1 << 10;
@@ -254,21 +254,21 @@ impl Analysis {
         let count = self.image.read(name, &mut bytes);
         let length = bytes[..count].iter().position(|byte| *byte == 0)?;
         let mangled = std::str::from_utf8(&bytes[..length]).ok()?;
-        // Before a name that is to be compared by its address is a star.
+        // A name to be compared by its address is preceded by a star.
         let mangled = mangled.strip_prefix('*').unwrap_or(mangled);
         let named = memprof_recording::demangled(format!("_ZTS{mangled}"));
         let class = named.strip_prefix("typeinfo name for ")?;
         (!class.is_empty()).then(|| class.to_owned())
     }
 
-    /// What a signature is called: the class of C++, or a place in a file.
+    /// The name of a signature: the C++ class, or a place in a file.
     #[must_use]
     pub fn name_of_signature(&self, signature: u64) -> Option<String> {
         self.class_of_cxx(signature)
             .or_else(|| self.in_file(signature))
     }
 
-    /// Whether such a place is in memory that is never written to.
+    /// Whether a place in a file is in read-only memory.
     pub(crate) fn has_constant_place(&self, place: &str) -> bool {
         let Some((name, offset)) = place.rsplit_once("+0x") else {
             return false;

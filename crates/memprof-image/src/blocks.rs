@@ -2,16 +2,16 @@
 
 use serde::Serialize;
 
-/// What a block is.
+/// The state of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
 pub enum Kind {
-    /// The program has it.
+    /// Allocated by the program.
     Used,
-    /// It was freed.
+    /// Freed.
     Free,
-    /// It was freed, and its thread has it at hand for the next allocation.
+    /// Freed, but cached by its thread for the next allocation.
     ThreadCached,
 }
 
@@ -23,21 +23,21 @@ const KIND_SHIFT: u32 = 56;
 pub struct Block {
     /// The address that `malloc` returned.
     pub address: u64,
-    /// Bytes that can be used.
+    /// Usable bytes.
     pub size: u64,
-    /// Whether it is used.
+    /// The state of the block.
     pub kind: Kind,
 }
 
 impl Block {
-    /// The address behind it.
+    /// The address of its end.
     #[must_use]
     pub fn end(&self) -> u64 {
         self.address + self.size
     }
 }
 
-/// Blocks in the order of their addresses, with 16 bytes for each.
+/// Blocks in order of address, 16 bytes each.
 #[derive(Debug, Default)]
 pub struct Blocks {
     /// The address, and the size with the kind in the upper byte.
@@ -51,19 +51,19 @@ impl Blocks {
         self.rows.push((block.address, size | kind));
     }
 
-    /// To be called when all are there.
+    /// Call it after adding all blocks.
     pub(crate) fn sort(&mut self) {
         self.rows.sort_unstable();
         self.rows.dedup_by_key(|row| row.0);
     }
 
-    /// How many there are.
+    /// The number of blocks.
     #[must_use]
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no blocks.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
@@ -101,7 +101,7 @@ impl Blocks {
         self.within(after.checked_sub(1)?, address)
     }
 
-    /// The same, if it is one of these.
+    /// The same, for a block in this range of numbers.
     #[inline]
     pub(crate) fn containing_of(&self, first: usize, behind: usize, address: u64) -> Option<u32> {
         let rows = self.rows.get(first..behind.min(self.rows.len()))?;

@@ -1,4 +1,4 @@
-//! ELF core files, as the kernel and gdb's gcore write them.
+//! ELF core files, as written by the kernel and gdb's gcore.
 
 use std::fs::File;
 
@@ -11,16 +11,16 @@ use crate::image::{Image, Machine, WORD};
 use crate::notes::Notes;
 use crate::segment::{Access, Segment};
 
-/// Notes take some hundred bytes a thread and a mapping.
+/// Notes take some hundred bytes per thread and mapping.
 const MAX_NOTES: u64 = 1 << 28;
-/// What programs have; the kernel's page for system calls is above.
+/// The limit of program addresses; the kernel's vsyscall page is above it.
 const MAX_ADDRESS: u64 = 1 << 48;
 
 impl Image {
     /// Opens a core file.
     ///
     /// # Errors
-    /// If it cannot be read, is none, or is that of a processor that is not known.
+    /// If it cannot be read, is not a core file, or is of an unsupported processor.
     pub fn of_core(file: File) -> Result<Image, Error> {
         let length = file.metadata()?.len();
         let cache = ReadCache::new(&file);
@@ -29,7 +29,7 @@ impl Image {
             .map(|segment| cut(segment, length))
             .sum();
         segments.sort_unstable_by_key(|segment| segment.start);
-        // Those that overlap are damaged: each address has one meaning.
+        // Overlapping segments are damaged: each address has one meaning.
         segments.dedup_by(|later, earlier| later.start < earlier.end);
         drop(cache);
         let mut image = Image {
@@ -127,7 +127,7 @@ fn parsed<'d>(
     Ok((machine, segments, notes))
 }
 
-/// Leaves what the file really has, and returns how many bytes are missing.
+/// Cuts a segment to the bytes in the file, and returns how many are missing.
 fn cut(segment: &mut Segment, length: u64) -> u64 {
     let there = length.saturating_sub(segment.offset) & !(WORD - 1);
     let missing = segment.stored.saturating_sub(there);

@@ -1,20 +1,20 @@
-//! The VM's table of equal strings, which does not keep them: its references do not count.
+//! The VM's table of equal strings. It does not retain them, so its references do not count.
 //!
-//! It is the block that references nearly all strings whose flag says that they are in it. If an object leads to it, as to
-//! the elements of an Array of strings, it is that object's. Since Ruby 4.0 it belongs to an object of C code.
+//! The table is the block that references nearly all strings flagged as members. If an object leads to a block, as to the
+//! elements of an Array of strings, the block belongs to that object. Since Ruby 4.0 the table belongs to an object of C code.
 
 use memprof_heap::graph::{BitSet, Graph, referrers_of};
 
 use crate::ruby_pages::ObjectType;
 
-/// Flags of a string that is in the table.
+/// Flags of a string in the table.
 const STRING: u64 = 5;
 const TYPE: u64 = 0x1f;
 const IN_TABLE: u64 = 1 << (12 + 17);
-/// What may have its strings in a block of its own. Others have words that only look like its address: a slot keeps words
-/// of what was there before.
+/// Types that may have their strings in a block of their own. In other types, words may only look like its address: a slot has
+/// remains of earlier objects.
 const OWNERS: [&str; 4] = ["ARRAY", "HASH", "OBJECT", "STRUCT"];
-/// A table of fewer is none: any Ruby has thousands.
+/// The minimum size of the table: any Ruby has thousands of strings in it.
 const FEWEST: usize = 200;
 
 /// Whether the flags of a slot are those of a string in the table.
@@ -22,8 +22,8 @@ pub fn is_in_table(flags: u64) -> bool {
     flags & TYPE == STRING && flags & IN_TABLE != 0
 }
 
-/// The blocks that are the table: one, if there is any. `strings` are the nodes of those that are in it; nodes from `blocks`
-/// on are slots, of which `object` says what they are.
+/// The blocks of the table: at most one. `strings` are the nodes of its members; nodes from `blocks` on are slots, whose types
+/// `object` returns.
 pub fn tables(
     graph: &Graph<'_>,
     blocks: u32,
@@ -54,7 +54,7 @@ fn has(graph: &Graph<'_>, block: u32, strings: &BitSet, enough: usize) -> bool {
     seen.len() >= enough
 }
 
-/// Whether an object references it, or a block that does, which describes it.
+/// Whether an object references the block, directly or through another block that describes it.
 fn belongs_to_object(
     graph: &Graph<'_>,
     blocks: u32,
@@ -79,7 +79,7 @@ mod tests {
     const BLOCKS: u32 = 3;
     const STRINGS: u32 = 300;
 
-    /// Of blocks 0 to 2, of which the first has all strings, and an object behind these that references `owned`.
+    /// The tables among blocks 0 to 2, of which block 0 has all strings, with an object behind them that references `owned`.
     fn tables_if(object: u64, owned: u32, in_block: u32) -> Vec<u32> {
         let strings = BLOCKS..BLOCKS + STRINGS;
         let mut rows: Vec<Vec<u32>> = vec![Vec::new(); (BLOCKS + STRINGS + 1) as usize];
@@ -106,12 +106,12 @@ mod tests {
         assert_eq!(tables_if(array, 2, STRINGS), [0]);
         assert_eq!(tables_if(array, 2, STRINGS - 20), [0]);
         assert!(tables_if(array, 2, STRINGS / 2).is_empty());
-        // The elements of an Array, or what a Hash has through its table.
+        // The elements of an Array, or of a Hash through its table.
         assert!(tables_if(array, 0, STRINGS).is_empty());
         assert!(tables_if(array, 1, STRINGS).is_empty());
-        // A short String has what was in its slot before behind its text.
+        // A short String has remains of an earlier object behind its text.
         assert_eq!(tables_if(string, 0, STRINGS), [0]);
-        // Since Ruby 4.0 an object of C code has it.
+        // Since Ruby 4.0 an object of C code references the table.
         assert_eq!(tables_if(data, 0, STRINGS), [0]);
     }
 

@@ -1,14 +1,14 @@
-//! Why an image cannot be read.
+//! Errors of reading an image.
 
 use std::fmt;
 use std::io;
 
-/// Why an image cannot be read.
+/// The reason why an image cannot be read.
 #[derive(Debug)]
 pub enum Error {
     /// The file cannot be read.
     Io(io::Error),
-    /// It is no core file, or none that can be read; the reason.
+    /// Not a core file, or an unreadable one; the reason.
     Unreadable(String),
 }
 

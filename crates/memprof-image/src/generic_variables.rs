@@ -1,7 +1,7 @@
-//! The VM's table of instance variables of objects whose slots have no room for them, as of a String or of C code's (up to
-//! Ruby 3.4). It keeps none of these objects: what it has for one is that object's.
+//! The VM's table of instance variables of objects without room for them in their slots, such as Strings or objects of C code (up
+//! to Ruby 3.4). It does not retain the objects: the variables belong to them.
 //!
-//! It is an `st_table` whose keys are nearly all objects whose flag says that they are in it, with the hashes of numbers.
+//! The table is an `st_table` whose keys are nearly all objects flagged as members, with the hashes of numbers.
 
 use memprof_heap::graph::{BitSet, Graph};
 use rustc_hash::FxHashMap;
@@ -13,7 +13,7 @@ use crate::st_table::{DELETED, ENTRY};
 
 /// The flag of an object that is in the table (FL_EXIVAR).
 const IN_TABLE: u64 = 1 << 10;
-/// Of fewer objects it is not looked for.
+/// The minimum number of objects to search for the table.
 const FEWEST: usize = 8;
 
 /// Whether the flags of a slot are those of an object in the table.
@@ -21,7 +21,7 @@ pub fn is_in_table(flags: u64) -> bool {
     flags & IN_TABLE != 0 && ObjectType::of_flags(flags).is_some()
 }
 
-/// The table's entries, and what of these belongs to which object.
+/// The table's entries, and the blocks that belong to each object.
 #[derive(Debug)]
 pub struct Table {
     /// The block.
@@ -30,7 +30,7 @@ pub struct Table {
     pub variables: FxHashMap<u32, u32>,
 }
 
-/// The table, if there is one. `objects` are the nodes of those that are in it, `node` says what is at an address.
+/// The table, if it exists. `objects` are the nodes of its members, `node` returns the node at an address.
 pub fn table(
     image: &Image,
     graph: &Graph<'_>,
@@ -55,7 +55,7 @@ pub fn table(
         .max_by_key(|table| table.variables.len())
 }
 
-/// What a block has for objects if it is the entries of such a table; None if another entry is found.
+/// The objects' variables in a block if it has the entries of such a table; None if another entry is found.
 fn variables(
     image: &Image,
     blocks: &Blocks,
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn hashes_are_those_of_st_numhash() {
-        // Of st.c, for keys of 64 bits.
+        // Values from st.c, for 64-bit keys.
         assert_eq!(hash_of(0), 0);
         assert_eq!(hash_of(8), 65);
         assert_eq!(hash_of(0x7f8c_2f8a_4310), 0x3_f39e_7826_b1aa);

@@ -6,16 +6,16 @@ use std::os::unix::fs::FileExt;
 
 use crate::segment::Segment;
 
-/// Bytes of a word. Only 64-bit processes are read.
+/// Bytes of a word. Only 64-bit processes are supported.
 pub(crate) const WORD: u64 = 8;
 
-/// Bytes that are read at once when memory is read from one end to the other.
+/// Bytes read at once by sequential reads.
 pub(crate) const WINDOW: usize = 1 << 20;
 
-/// Bytes that are read at once when single words are looked at.
+/// Bytes read at once by reads of single words.
 pub(crate) const GLIMPSE: usize = 1 << 12;
 
-/// A processor whose registers can be told apart.
+/// A processor with known registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Machine {
     /// AMD's and Intel's.
@@ -24,23 +24,23 @@ pub enum Machine {
     Aarch64,
 }
 
-/// A thread, as it was stopped.
+/// A stopped thread.
 #[derive(Clone, Debug, Default)]
 pub struct Thread {
-    /// Its number in the system.
+    /// Its thread id.
     pub id: u32,
-    /// General registers, in the order of the kernel.
+    /// General-purpose registers, in the kernel's order.
     pub registers: Vec<u64>,
-    /// Where its stack ends downwards.
+    /// The low end of its stack.
     pub stack_pointer: u64,
-    /// What it executed.
+    /// The instruction pointer.
     pub instruction: u64,
-    /// Where its own variables are, if that is known.
+    /// The address of its thread-local variables, if known.
     pub thread_pointer: Option<u64>,
 }
 
 impl Machine {
-    /// The one that this program runs on.
+    /// The processor running this program.
     #[must_use]
     pub fn own() -> Machine {
         if cfg!(target_arch = "aarch64") {
@@ -50,7 +50,7 @@ impl Machine {
         }
     }
 
-    /// How many general registers there are, and which of them are the stack pointer and the instruction pointer.
+    /// The number of general-purpose registers, and the indexes of the stack pointer and the instruction pointer.
     fn registers(self) -> (usize, usize, usize) {
         match self {
             Machine::X86_64 => (27, 19, 16),
@@ -60,7 +60,7 @@ impl Machine {
 }
 
 impl Thread {
-    /// A thread by its registers, as the kernel orders them for this processor; None if there are too few.
+    /// A thread from its registers, in the kernel's order for this processor; None if there are too few.
     #[must_use]
     pub fn of_registers(id: u32, mut registers: Vec<u64>, machine: Machine) -> Option<Thread> {
         const SEGMENT_FS: usize = 21;
@@ -81,26 +81,26 @@ impl Thread {
 
 /// The memory of a process, its threads and its files.
 ///
-/// The bytes stay in the file and are read when they are asked for: a mapped file that another process truncates would kill
-/// the one that reads it.
+/// The bytes stay in the file and are read on demand: if another process truncates a mapped file, the process that reads the
+/// mapping is killed.
 #[derive(Debug)]
 pub struct Image {
     pub(crate) source: File,
-    /// Mappings, by address. They do not overlap.
+    /// Mappings in order of address, without overlaps.
     pub segments: Vec<Segment>,
-    /// Paths of the files that were mapped.
+    /// Paths of the mapped files.
     pub files: Vec<String>,
-    /// Threads; the first one is the one that caused a core.
+    /// Threads; the first one caused the core dump.
     pub threads: Vec<Thread>,
     /// The processor.
     pub machine: Machine,
     /// The command line, as far as the system recorded it.
     pub command: String,
-    /// The process.
+    /// The process id.
     pub pid: Option<u32>,
-    /// The signal that ended it.
+    /// The signal that terminated it.
     pub signal: Option<u32>,
-    /// Bytes that the file should have and has not.
+    /// Bytes missing from the file.
     pub missing: u64,
 }
 
@@ -115,7 +115,7 @@ impl Image {
         (address < segment.end).then_some(segment)
     }
 
-    /// Reads memory from an address on, and returns how many bytes were there.
+    /// Reads memory at an address, and returns the number of bytes read.
     pub fn read(&self, address: u64, buffer: &mut [u8]) -> usize {
         let mut done = 0;
         while done < buffer.len() {
@@ -147,7 +147,7 @@ impl Image {
         (self.read(address, &mut bytes) == bytes.len()).then(|| u64::from_le_bytes(bytes))
     }
 
-    /// Writable memory in ranges as large as they go: the kernel splits mappings where only their names differ.
+    /// Maximal ranges of writable memory: the kernel splits mappings that differ only in their names.
     #[must_use]
     pub fn writable_runs(&self, wanted: impl Fn(&Segment) -> bool) -> Vec<Range<u64>> {
         let mut runs: Vec<Range<u64>> = Vec::new();
@@ -164,7 +164,7 @@ impl Image {
         runs
     }
 
-    /// Words of memory, read in pieces of `size` bytes around those that were asked for.
+    /// Words of memory, read in pieces of `size` bytes around each requested one.
     #[must_use]
     pub fn words(&self, size: usize) -> Words<'_> {
         Words {
@@ -175,7 +175,7 @@ impl Image {
         }
     }
 
-    /// Calls the block with each aligned word of a range and its address.
+    /// Calls the closure with each aligned word of a range and its address.
     pub fn each_word(&self, range: Range<u64>, mut visit: impl FnMut(u64, u64)) {
         let mut buffer = vec![0; WINDOW];
         let mut address = range.start.next_multiple_of(WORD);
@@ -198,7 +198,7 @@ impl Image {
     }
 }
 
-/// Single words of an image, of which the surroundings are kept.
+/// Single words of an image, with their surroundings cached.
 #[derive(Debug)]
 pub struct Words<'i> {
     image: &'i Image,

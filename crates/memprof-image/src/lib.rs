@@ -1,9 +1,9 @@
-//! The memory of a process from outside: an [`Image`] is memory by address, with its mappings, threads and files. It comes
-//! from an ELF core file or from a process that is paused. What glibc's malloc and Ruby have in it is found by invariants, neither by symbols nor by
-//! tables of versions. An [`Analysis`] joins the two: blocks know the objects of Ruby they belong to, and what anchors them, and with a
-//! recording of malloc where they were allocated.
+//! The memory of a process from outside: an [`Image`] is memory by address, with its mappings, threads and files, from an ELF
+//! core file or a paused process. The structures of glibc's malloc and Ruby are found by invariants, not by symbols or version
+//! tables. An [`Analysis`] joins the two: for each block it knows the owning Ruby object, the anchor, and with a malloc recording
+//! the allocation site.
 //!
-//! Nothing here knows a VM or stops a process.
+//! Nothing here depends on a VM or stops a process.
 
 mod address_index;
 mod allocator;

@@ -1,4 +1,4 @@
-//! The collector's mark stack: blocks that have what it marked last, which keeps nothing alive.
+//! The GC's mark stack: blocks with the objects that it marked last. It does not retain them.
 
 use memprof_heap::graph::Graph;
 use rustc_hash::FxHashSet;
@@ -7,13 +7,13 @@ use crate::blocks::{Block, Blocks, Kind};
 use crate::image::{Image, WORD};
 use crate::ruby_pages::RubyPages;
 
-/// Objects in a piece, before the address of the next one (`struct stack_chunk` of CRuby's gc.c).
+/// Objects in a piece, before the address of the next piece (`struct stack_chunk` of CRuby's gc.c).
 const OBJECTS: u64 = 500;
 const SIZE: u64 = (OBJECTS + 1) * WORD;
 
-/// The pieces of the mark stack, by number: what they have are addresses of objects, but for a few words that were there before;
-/// the next piece is another one, or none; and no object refers to them, as an Array of 500 elements does to its own. Nodes from
-/// `slots` on are objects.
+/// The pieces of the mark stack, by number. Except for a few stale words they contain addresses of objects, their next piece is
+/// another one or null, and no object references them, unlike the buffer of an Array of 500 elements. Nodes from `slots` on are
+/// objects.
 pub(crate) fn pieces(
     image: &Image,
     blocks: &Blocks,

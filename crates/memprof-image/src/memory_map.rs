@@ -1,4 +1,4 @@
-//! What the writable memory of a process is.
+//! Classifies the writable memory of a process.
 
 use std::ops::Range;
 
@@ -11,39 +11,39 @@ use crate::ruby_pages::RubyPages;
 use crate::segment::Segment;
 use crate::transient_heap;
 
-/// Below the stack pointer a function may have variables (the red zone of x86-64).
+/// A function may have variables below the stack pointer (the red zone of x86-64).
 const RED_ZONE: u64 = 128;
-/// What libc has behind the thread pointer.
+/// The size of libc's data behind the thread pointer.
 const THREAD: u64 = 0x900;
 const PAGE: u64 = 4096;
 
-/// What is at a place from which a reference anchors a block.
+/// The kind of place from which a reference anchors a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Anchor {
     /// A register of a thread.
     Register,
-    /// The part of a thread's stack that is in use.
+    /// The used part of a thread's stack.
     Stack,
     /// A variable of the program or a library.
     Static,
-    /// Other memory that neither malloc nor Ruby's heap has: another allocator's, stacks of fibers, variables of threads.
+    /// Memory outside of malloc and Ruby's heap: another allocator's, stacks of fibers, thread-local variables.
     External,
 }
 
 /// The writable memory of a process, in ranges.
 #[derive(Debug, Default)]
 pub struct MemoryMap {
-    /// The stack of each thread that is in use, in the order of the threads.
+    /// The used part of each thread's stack, in the order of the threads.
     pub stacks: Vec<Range<u64>>,
     /// Variables of the program and its libraries.
     pub statics: Vec<Range<u64>>,
-    /// What is neither of these, nor malloc's nor Ruby's.
+    /// All other memory, except malloc's and Ruby's.
     pub external: Vec<Range<u64>>,
 }
 
 impl MemoryMap {
-    /// Takes apart what neither malloc nor Ruby has.
+    /// Classifies the memory outside of malloc and Ruby's heap.
     #[must_use]
     pub fn new(image: &Image, heap: &GlibcHeap, ruby: &RubyPages) -> MemoryMap {
         let stacks = image.threads.iter().map(|thread| {
@@ -60,7 +60,7 @@ impl MemoryMap {
             at.max(segment.start)..end
         });
         let stacks: Vec<Range<u64>> = stacks.collect();
-        // What is below the stack pointer is what former calls left.
+        // Below the stack pointer are the remains of earlier calls.
         let unused = (stacks.iter())
             .filter_map(|stack| Some(image.segment(stack.start)?.start..stack.start));
         let taken = (stacks.iter().cloned())
@@ -86,7 +86,7 @@ impl MemoryMap {
         }
     }
 
-    /// What an address would anchor as.
+    /// The kind of anchor at an address.
     #[must_use]
     pub fn anchor_at(&self, address: u64) -> Option<Anchor> {
         if self.stacks.iter().any(|stack| stack.contains(&address)) {
@@ -101,10 +101,10 @@ impl MemoryMap {
     }
 }
 
-/// Stacks that libc keeps for the next thread after theirs has ended: what they have keeps nothing alive. At the end of each is
-/// what libc knows of the thread, which begins with its own address; the kernel clears the number of one that has ended.
+/// Stacks that libc caches for new threads after theirs have ended: they do not retain anything. At the end of each is libc's
+/// thread descriptor, which contains its own address; the kernel clears the thread id when a thread ends.
 fn stacks_of_ended_threads(image: &Image) -> Vec<Range<u64>> {
-    // Of x86-64: `struct pthread` begins with `tcbhead_t` (tcb, dtv, self), and has `tid` at this place.
+    // On x86-64: `struct pthread` begins with `tcbhead_t` (tcb, dtv, self), and has `tid` at this offset.
     const SELF: u64 = 0x10;
     const TID: u64 = 0x2d0;
     let ended = |segment: &&Segment| {
@@ -129,7 +129,7 @@ fn stacks_of_ended_threads(image: &Image) -> Vec<Range<u64>> {
     ranges::sorted(stacks.collect())
 }
 
-/// Writable memory of files, and what stands behind it without a gap: variables that are zero at first.
+/// Writable memory of files, and adjacent memory: variables initialized to zero.
 fn static_segments(image: &Image) -> impl Iterator<Item = &Segment> {
     let mut end = None;
     image.segments.iter().filter(move |segment| {

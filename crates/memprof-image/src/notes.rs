@@ -6,14 +6,14 @@ use object::elf;
 
 use crate::image::{Machine, Thread};
 
-/// Where the kernel puts the registers into `struct elf_prstatus`.
+/// The offset of the registers in `struct elf_prstatus`.
 const REGISTERS: usize = 112;
 const THREAD_ID: usize = 32;
 const SIGNAL: usize = 12;
 /// `struct elf_prpsinfo`: the process, and 80 bytes of its command line.
 const PID: usize = 24;
 const ARGUMENTS: Range<usize> = 56..136;
-/// Files have names of 4 KiB at most, and a process 65,530 mappings by default.
+/// Files have names of at most 4 KiB, and a process 65,530 mappings by default.
 const MAX_FILES: u64 = 1 << 22;
 
 #[derive(Default)]
@@ -27,7 +27,7 @@ pub(crate) struct Notes {
 }
 
 impl Notes {
-    /// Takes what a note says. One that says nothing, or is cut, is skipped.
+    /// Reads a note. Unknown and truncated notes are skipped.
     pub fn add(&mut self, kind: elf::NoteType, name: &[u8], content: &[u8], machine: Machine) {
         match (name, kind) {
             (b"CORE", elf::NT_PRSTATUS) => self.add_thread(content, machine),
@@ -67,7 +67,7 @@ impl Notes {
         self.command = String::from_utf8_lossy(text).trim_end().to_owned();
     }
 
-    /// A count, the size of a page, then start, end and offset of each mapping, then their paths.
+    /// A count, the page size, then start, end and offset of each mapping, then their paths.
     fn add_files(&mut self, content: &[u8]) -> Option<()> {
         let count = word(content, 0)?.min(MAX_FILES) as usize;
         let mut names = content.get(16 + count * 24..)?.split(|byte| *byte == 0);
@@ -75,7 +75,7 @@ impl Notes {
             let at = 16 + number * 24;
             let range = word(content, at)?..word(content, at + 8)?;
             let name = String::from_utf8_lossy(names.next()?).into_owned();
-            // Mappings of a file stand side by side.
+            // Mappings of a file are adjacent.
             if self.files.last() != Some(&name) {
                 self.files.push(name);
             }

@@ -1,4 +1,4 @@
-//! The object of Ruby that each block belongs to.
+//! The Ruby object that owns each block.
 
 use std::ops::Range;
 
@@ -6,11 +6,11 @@ use memprof_heap::graph::{BitSet, NONE};
 
 use crate::references::References;
 
-/// The node of the object that owns each block, or [`NONE`]: one that references it, else the one from which it is reached
-/// through the fewest blocks; of several the one at the lowest address. An address inside of a block counts only where no
-/// reference to its beginning leads to an object: who owns a block has the address that it was given for it, while others
-/// may have a part, as a substring does. What is reached through blocks, or only referenced inside, has none if it is in
-/// `native`: variables of C code lead there, too. The stack of the VM's main thread is such a block.
+/// The node of the object that owns each block, or [`NONE`]: an object that references it, else the one that reaches it through
+/// the fewest blocks; among several the one at the lowest address. A reference to the inside of a block counts only if no
+/// reference to its beginning leads to an object: the owner has the address returned by malloc, while others may reference a
+/// part, as a substring does. Blocks in `native` that are reached through blocks, or only referenced inside, have no owner, as
+/// variables of C code lead to them, too. The stack of the VM's main thread is one.
 #[must_use]
 pub fn owners(references: &References, native: &BitSet) -> Vec<u32> {
     let edges = |node| references.edges(node);
@@ -18,7 +18,7 @@ pub fn owners(references: &References, native: &BitSet) -> Vec<u32> {
     owners_of(references.slots(), edges, native)
 }
 
-/// `edges` gives what a node references, and whether only inside.
+/// `edges` returns the targets of a node, and whether each is referenced only inside.
 fn owners_of<E: Iterator<Item = (u32, bool)>>(
     slots: Range<u32>,
     edges: impl Fn(u32) -> E,
@@ -29,7 +29,7 @@ fn owners_of<E: Iterator<Item = (u32, bool)>>(
         let targets = |node| {
             edges(node).filter(|(target, inner)| *target < slots.start && (inner_too || !inner))
         };
-        // Those that have an owner already reference others inside.
+        // Blocks already owned reference others inside.
         let owned = (0..slots.start).filter(|block| owners[*block as usize] != NONE);
         let mut next: Vec<u32> = owned.collect();
         for slot in slots.clone() {
@@ -59,7 +59,7 @@ fn owners_of<E: Iterator<Item = (u32, bool)>>(
 mod tests {
     use super::*;
 
-    /// Of four blocks and the objects behind them, with edges by node.
+    /// The owners of four blocks, followed by objects, with edges by node.
     fn owners_by(edges: &[(u32, u32, bool)], native: &[u32]) -> Vec<u32> {
         let of = |node| {
             let row = edges.iter().filter(move |(from, ..)| *from == node);
@@ -70,12 +70,12 @@ mod tests {
 
     #[test]
     fn a_block_belongs_to_who_references_its_beginning() {
-        // The object 4 has a part of the block 0, and 5 has all of it.
+        // Object 4 references a part of block 0, object 5 its beginning.
         assert_eq!(owners_by(&[(4, 0, true), (5, 0, false)], &[])[0], 5);
         // Also if the beginning is reached through a block.
         let chain = [(4, 1, true), (5, 0, false), (0, 1, false)];
         assert_eq!(owners_by(&chain, &[])[..2], [5, 5]);
-        // If nothing references its beginning, references to its inside count, and what the block itself references.
+        // If nothing references its beginning, inner references count, and so do the block's own references.
         let inner = [(6, 2, true), (2, 3, false), (7, 0, false)];
         assert_eq!(owners_by(&inner, &[]), [7, NONE, 6, 6]);
         let inside_of_owned = [(5, 0, false), (0, 1, true)];
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_place_inside_of_a_native_block_does_not_make_it_an_objects() {
-        // 0 is a stack of the VM, and 4 what was thrown: it knows the frame that catches it.
+        // 0 is a VM stack, and 4 a throw object, which references the frame that catches it.
         assert_eq!(owners_by(&[(4, 0, true)], &[0])[0], NONE);
         assert_eq!(owners_by(&[(4, 0, true)], &[])[0], 4);
         assert_eq!(owners_by(&[(4, 0, true), (5, 0, false)], &[0])[0], 5);

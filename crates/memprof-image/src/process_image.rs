@@ -1,5 +1,5 @@
-//! The memory of a process that is there. It should not run meanwhile, or be a copy that does not run: what is read would
-//! not fit together.
+//! The memory of a live process. The process should be paused, or be a copy that does not run: otherwise the data read would be
+//! inconsistent.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -8,14 +8,14 @@ use crate::error::{Error, unreadable};
 use crate::image::{Image, Machine, Thread};
 use crate::segment::{Access, Segment};
 
-/// Bytes of the list of mappings that are read: a process may have many, with long names.
+/// Maximum bytes read of the list of mappings: a process may have many, with long names.
 const LONGEST_MAPS: u64 = 64 << 20;
 
 impl Image {
     /// Opens the memory of a process.
     ///
     /// # Errors
-    /// If it may not be read.
+    /// If reading it is not permitted.
     pub fn of_process(pid: u32, threads: Vec<Thread>) -> Result<Image, Error> {
         let mut maps = Vec::new();
         let file = File::open(format!("/proc/{pid}/maps"))?;
@@ -44,8 +44,8 @@ impl Image {
     }
 }
 
-/// Threads of a process that wait for the system, with their stack pointers: what the kernel says about threads without
-/// stopping them. Their other registers are not known.
+/// Threads blocked in system calls, with their stack pointers: the kernel reports these without stopping the threads. Their other
+/// registers are unknown.
 #[must_use]
 pub fn waiting_threads(pid: u32) -> Vec<Thread> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task"));
@@ -53,7 +53,7 @@ pub fn waiting_threads(pid: u32) -> Vec<Thread> {
     let ids = ids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let mut threads: Vec<Thread> = ids
         .filter_map(|id: u32| {
-            // The number of the call and its arguments, the stack pointer, the instruction; or "running".
+            // The number of the system call and its arguments, the stack pointer, the instruction pointer; or "running".
             let call = fs::read_to_string(format!("/proc/{pid}/task/{id}/syscall")).ok()?;
             let mut last = call
                 .split_ascii_whitespace()
@@ -71,7 +71,7 @@ pub fn waiting_threads(pid: u32) -> Vec<Thread> {
     threads
 }
 
-/// `55d9-55da rw-p 00000000 08:01 123 /usr/bin/ruby`; all of it can be read where the process can.
+/// `55d9-55da rw-p 00000000 08:01 123 /usr/bin/ruby`; its bytes are available if the process can read them.
 fn segment(line: &str, files: &mut Vec<String>) -> Option<Segment> {
     let mut words = line.split_ascii_whitespace();
     let (start, end) = words.next()?.split_once('-')?;
@@ -84,7 +84,7 @@ fn segment(line: &str, files: &mut Vec<String>) -> Option<Segment> {
         write: has(1, b'w'),
         execute: has(2, b'x'),
     };
-    // The path is the rest of the line, with its blanks. Memory may have a name in brackets, with anything in it.
+    // The path is the rest of the line, including blanks. Memory may have an arbitrary name in brackets.
     let path = line.splitn(6, ' ').nth(5).map(str::trim_start);
     let path = path.filter(|path| path.starts_with('/'));
     let file = path.map(|path| {
@@ -93,7 +93,7 @@ fn segment(line: &str, files: &mut Vec<String>) -> Option<Segment> {
         }
         files.len() as u32 - 1
     });
-    // The kernel's own pages can be executed, but not all of them read.
+    // The kernel's own pages are executable, but not all of them are readable.
     let is_kernels = line.ends_with("[vvar]") || line.ends_with("[vsyscall]");
     let stored = if access.read && !is_kernels {
         end - start
@@ -139,7 +139,7 @@ mod tests {
         let program = directory.join(OsStr::from_bytes(b"sleep\xff"));
         fs::copy("/bin/sleep", &program).unwrap();
         let mut child = Command::new(&program).arg("1000").spawn().unwrap();
-        // It is there before its files are mapped.
+        // The process exists before its files are mapped.
         let maps = format!("/proc/{}/maps", child.id());
         let deadline = Instant::now() + Duration::from_secs(60);
         let is_mapped = |maps: Vec<u8>| maps.windows(5).any(|name| name == b"sleep");

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// The ranges by address, those that touch or overlap as one.
+/// The ranges in order of address, with adjacent and overlapping ones merged.
 #[must_use]
 pub fn sorted(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     ranges.retain(|range| !range.is_empty());
@@ -17,7 +17,7 @@ pub fn sorted(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     all
 }
 
-/// What is left of ranges without others. Both are sorted.
+/// The ranges minus others. Both are sorted.
 #[must_use]
 pub fn without(ranges: &[Range<u64>], others: &[Range<u64>]) -> Vec<Range<u64>> {
     let mut left = Vec::new();

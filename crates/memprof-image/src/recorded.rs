@@ -1,42 +1,42 @@
-//! Where blocks were allocated, as a recording of malloc of the same process has it.
+//! Allocation sites of blocks, from a malloc recording of the same process.
 
 use memprof_recording::{LiveBlock, LiveBlocks, Place, Stacks};
 
 use crate::blocks::{Block, Blocks, Kind};
 use crate::image::Image;
 
-/// Why a recording says nothing about an image.
+/// The reason why a recording does not match an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mismatch {
-    /// It has no addresses.
+    /// The recording has no addresses.
     NoAddresses,
-    /// It is of this process.
+    /// The recording is of another process, with this id.
     OtherProcess(u64),
-    /// It is of another process with the same number, or ended long before: none of its blocks is there.
+    /// The recording is of another process with the same id, or ended long before: none of its blocks exists in the image.
     OtherMemory,
 }
 
-/// The places where the blocks of an image were allocated.
+/// The allocation sites of an image's blocks.
 #[derive(Debug)]
 pub struct Recorded {
     places: Vec<Place>,
     stacks: Stacks,
-    /// The place of each block, + 1, and the node of its stack; 0: not known.
+    /// The place of each block, plus one, and the node of its stack; 0 if unknown.
     of_blocks: Vec<(u32, u32)>,
     /// Whether the recording was stopped before the image was taken.
     pub ended: bool,
     /// Bytes between samples; None: all blocks were recorded.
     pub sample: Option<u64>,
-    /// The byte of the file from which on it is damaged.
+    /// The offset in the file at which damage begins.
     pub damaged_at: Option<u64>,
 }
 
 impl Recorded {
-    /// Looks the live blocks of a recording up in an image. `pids` are the numbers that its process has.
+    /// Looks up the live blocks of a recording in an image. `pids` are the ids of its process.
     ///
     /// # Errors
     ///
-    /// When the recording is of another process, or says nothing about addresses.
+    /// If the recording is of another process, or has no addresses.
     pub(crate) fn new(
         live: LiveBlocks,
         image: &Image,
@@ -75,7 +75,7 @@ impl Recorded {
         })
     }
 
-    /// Bytes that it takes, without those of texts.
+    /// Bytes used, without texts.
     pub(crate) fn memsize(&self) -> usize {
         size_of_val(&self.of_blocks[..])
             + size_of_val(&self.places[..])
@@ -83,13 +83,13 @@ impl Recorded {
             + size_of_val(&self.stacks.frames[..])
     }
 
-    /// Where a block was allocated, by its number; None if that is not known.
+    /// The allocation site of a block; None if unknown.
     #[must_use]
     pub fn place(&self, number: u32) -> Option<&Place> {
         self.places.get(self.index(number)?)
     }
 
-    /// The frames that led to the allocation of a block, innermost first; none if that is not known.
+    /// The frames that led to the allocation of a block, innermost first; empty if unknown.
     #[must_use]
     pub fn stack(&self, number: u32) -> Vec<String> {
         match self.of_blocks.get(number as usize) {
@@ -98,7 +98,7 @@ impl Recorded {
         }
     }
 
-    /// The number of the place of a block.
+    /// The index of a block's allocation site.
     pub(crate) fn index(&self, number: u32) -> Option<usize> {
         let (place, _) = *self.of_blocks.get(number as usize)?;
         Some(place.checked_sub(1)? as usize)
@@ -109,8 +109,8 @@ impl Recorded {
     }
 }
 
-/// Whether a block may be the recorded one. Where that was freed and there is another one of its address, which was not
-/// recorded, its size mostly is not what glibc makes of the recorded one: the next multiple of 16 or two, for large ones pages.
+/// Whether a block may be the recorded one. If that was freed and an unrecorded block now has its address, the size usually
+/// differs from glibc's rounding of the recorded size: the next multiple of 16 or two, whole pages for large blocks.
 fn fits(recorded: &LiveBlock, block: &Block) -> bool {
     const MOST_SPARE: u64 = 48;
     let spare = block.size.checked_sub(recorded.size);

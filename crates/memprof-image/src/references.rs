@@ -1,4 +1,4 @@
-//! References between blocks and objects: each aligned word that is the address of one.
+//! References between blocks and objects: each aligned word with the address of one.
 
 use memprof_heap::graph::{BitSet, Graph};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -14,21 +14,21 @@ use crate::ruby_pages::{ObjectType, RubyPages};
 use crate::slot_content;
 use crate::st_table::{self, StTable};
 
-/// Pieces of memory in which references are looked for at once.
+/// Size of the memory pieces that are searched at once.
 const PIECE: usize = 1 << 20;
-/// Rows of the graph begin at numbers of four bytes.
+/// Row offsets of the graph are four bytes.
 const MAX_EDGES: usize = u32::MAX as usize;
 
 /// A reference from outside of malloc's memory and Ruby's heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AnchorPoint {
-    /// The block or object that is referenced.
+    /// The referenced block or object.
     pub node: u32,
-    /// From what.
+    /// The kind of place.
     pub anchor: Anchor,
-    /// From where: an address, or the number of a register.
+    /// The address of the reference, or the number of a register.
     pub from: u64,
-    /// The thread, by its place in [`Image::threads`], of a register or a stack.
+    /// The thread of a register or a stack, as an index of [`Image::threads`].
     pub thread: Option<u32>,
 }
 
@@ -41,13 +41,13 @@ pub struct References {
     blocks: u32,
     offsets: Vec<u32>,
     targets: Vec<u32>,
-    /// A bit for each target: no reference of the row is to its beginning.
+    /// A bit for each target: set if no reference of the row points to its beginning.
     inner: Vec<u64>,
-    /// References from outside, by node. Of each kind only the first one.
+    /// References from outside, by node; only the first of each kind.
     pub anchor_points: Vec<AnchorPoint>,
 }
 
-/// What a node is.
+/// The block or slot of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Node {
     /// A block, by number.
@@ -57,7 +57,7 @@ pub enum Node {
 }
 
 impl References {
-    /// Looks for all references.
+    /// Finds all references.
     #[must_use]
     pub fn find(image: &Image, blocks: &Blocks, ruby: &RubyPages, map: &MemoryMap) -> References {
         let mut nodes = blocks.len() as u32;
@@ -84,7 +84,7 @@ impl References {
         references
     }
 
-    /// As a graph.
+    /// The references as a graph.
     #[must_use]
     pub fn graph(&self) -> Graph<'_> {
         Graph {
@@ -94,7 +94,7 @@ impl References {
         }
     }
 
-    /// What a node references, and whether only places inside of it.
+    /// The targets of a node, and whether each is referenced only inside.
     pub fn edges(&self, node: u32) -> impl Iterator<Item = (u32, bool)> + '_ {
         let row = self.offsets[node as usize] as usize..self.offsets[node as usize + 1] as usize;
         row.map(|edge| {
@@ -105,13 +105,13 @@ impl References {
         })
     }
 
-    /// How many blocks and slots there are.
+    /// The number of blocks and slots.
     #[must_use]
     pub fn nodes(&self) -> u32 {
         self.offsets.len() as u32 - 1
     }
 
-    /// What a node is.
+    /// The block or slot of a node.
     #[must_use]
     pub fn node(&self, ruby: &RubyPages, node: u32) -> Node {
         if node < self.blocks {
@@ -146,7 +146,7 @@ impl References {
         heap_pages.sort_unstable();
         for (number, block) in blocks.iter().enumerate() {
             if block.kind == Kind::Used {
-                // What describes a page has the address of its first slot, and that of the first free one.
+                // A page descriptor has the addresses of its first slot and its first free slot.
                 let describes_page = heap_pages.binary_search(&block.address).is_ok();
                 let end = block.address + (block.size & !(WORD - 1));
                 let end = ends
@@ -159,7 +159,7 @@ impl References {
         }
     }
 
-    /// Returns the strings that are in the VM's table of equal ones, and the objects in that of variables.
+    /// Returns the strings in the VM's table of equal strings, and the objects in its table of variables.
     fn of_slots(&mut self, image: &Image, blocks: &Blocks, ruby: &RubyPages) -> (BitSet, BitSet) {
         let mut pieces = Pieces::new(image);
         let slots: u64 = ruby.pages.iter().map(|page| page.count).sum();
@@ -188,7 +188,7 @@ impl References {
         (strings, with_variables)
     }
 
-    /// Has objects reference their variables, in place of the table that has them.
+    /// Makes objects reference their variables, in place of the table.
     fn give_variables(
         &mut self,
         image: &Image,
@@ -201,7 +201,7 @@ impl References {
         let Some(table) = table else {
             return;
         };
-        // From the end on, so that nothing is written over what is still to be moved.
+        // From the end on, so that edges still to be moved are not overwritten.
         let mut free = self.targets.len() + table.variables.len();
         if free > MAX_EDGES {
             return;
@@ -225,7 +225,7 @@ impl References {
                 }
             }
         }
-        // What the table does not have any more leaves room at the beginning.
+        // The edges removed from the table leave a gap at the beginning.
         for edge in free..self.targets.len() {
             self.put(edge - free, self.targets[edge], self.is_inner(edge));
         }
@@ -245,7 +245,7 @@ impl References {
         *word = *word & !(1 << (edge % 64)) | u64::from(inner) << (edge % 64);
     }
 
-    /// Takes away the objects that tables of the VM reference which keep none alive: that of equal strings, and the mark stack.
+    /// Removes the references of VM tables that do not retain their objects: equal strings and the mark stack.
     fn weaken_tables(
         &mut self,
         image: &Image,
@@ -365,7 +365,7 @@ impl References {
     }
 }
 
-/// Where the entries of the VM's hash tables end, by their blocks: behind is what was there before.
+/// The end of the entries of the VM's hash tables, by block: stale words follow.
 fn ends_of_tables(image: &Image, blocks: &Blocks, ruby: &RubyPages) -> FxHashMap<u32, u64> {
     let mut ends = FxHashMap::default();
     if ruby.pages.is_empty() {
@@ -386,7 +386,7 @@ fn ends_of_tables(image: &Image, blocks: &Blocks, ruby: &RubyPages) -> FxHashMap
             }
         }
     };
-    // In a block of its own, or since Ruby 3.3 in the slot of a Hash.
+    // In a separate block, or since Ruby 3.3 in the slot of a Hash.
     for block in blocks.iter().filter(|block| block.kind == Kind::Used) {
         if block.size == st_table::SIZE {
             add(pieces.st_table(block.address));
@@ -408,7 +408,7 @@ fn ends_of_tables(image: &Image, blocks: &Blocks, ruby: &RubyPages) -> FxHashMap
     ends
 }
 
-/// Memory that is read from one end to the other, in large pieces.
+/// Memory read sequentially, in large pieces.
 pub(crate) struct Pieces<'i> {
     image: &'i Image,
     start: u64,
@@ -424,7 +424,7 @@ impl<'i> Pieces<'i> {
         }
     }
 
-    /// Memory from an address on, as much as is there; all of it if it is not more than a piece.
+    /// Memory from an address on, as far as it exists: all of it, unless it exceeds a piece.
     pub fn from(&mut self, address: u64, end: u64) -> &[u8] {
         let wanted = (end - address).min(PIECE as u64);
         let end_of_piece = self.start + self.bytes.len() as u64;

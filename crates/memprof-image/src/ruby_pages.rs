@@ -1,9 +1,9 @@
-//! Pages of Ruby's heap, found by their shape: no symbols, no table of versions.
+//! Finds pages of Ruby's heap by their structure, without symbols or version tables.
 //!
-//! A page stands at a multiple of its size (16 KiB on Ruby 3.1, 64 KiB later). Its first word points to a `heap_page`, which
-//! has the address of the first slot, the size of a slot and how many there are; these have to fill the page. Where the three
-//! are in a `heap_page` is learned from the first page for which it works, and holds for all others. Since Ruby 4.0 a page
-//! without objects is in no heap: all of them are 0 until it gets slots of some size again.
+//! A page begins at a multiple of its size (16 KiB on Ruby 3.1, 64 KiB later). Its first word points to a `heap_page` with the
+//! address of the first slot, the size of a slot and the number of slots, which must fill the page. The offsets of these three
+//! are learned from the first pages for which they work, and apply to all others. Since Ruby 4.0 a page without objects is not in
+//! a heap: all three are 0 until it gets slots of some size again.
 
 use std::ops::Range;
 
@@ -12,9 +12,9 @@ use serde::Serialize;
 use crate::image::{GLIMPSE, Image, WORD, Words};
 
 const PAGE_SIZES: [u64; 2] = [1 << 16, 1 << 14];
-/// A header is before the first slot, with room to align it: as much as a slot of 640 bytes.
+/// The maximum size of the header before the first slot, with alignment for slots of 640 bytes.
 const MAX_HEADER: u64 = 0x400;
-/// The fields that are looked for stand among the first ones.
+/// The required fields are among the first ones.
 const FIELDS: u64 = 16 * WORD;
 const MIN_SLOT: u64 = 32;
 const MAX_SLOT: u64 = 4096;
@@ -22,20 +22,20 @@ const MAX_SLOT: u64 = 4096;
 /// A page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RubyPage {
-    /// Where it is.
+    /// The address.
     pub address: u64,
-    /// Its first slot.
+    /// The address of its first slot.
     pub slots: u64,
     /// Bytes of a slot.
     pub slot_size: u64,
-    /// How many slots there are; 0 if it is in no heap.
+    /// The number of slots; 0 if it is not in a heap.
     pub count: u64,
-    /// What describes it.
+    /// The address of its descriptor.
     pub heap_page: u64,
 }
 
 impl RubyPage {
-    /// The number of the slot at an address, which has to be the beginning of one.
+    /// The number of the slot that begins at an address.
     #[inline]
     #[must_use]
     pub fn slot_at(&self, address: u64) -> Option<u64> {
@@ -44,14 +44,14 @@ impl RubyPage {
         (number < self.count && offset % self.slot_size == 0).then_some(number)
     }
 
-    /// Addresses of its slots.
+    /// The addresses of its slots.
     pub fn each_slot(&self) -> impl Iterator<Item = u64> + use<> {
         let (slots, size) = (self.slots, self.slot_size);
         (0..self.count).map(move |number| slots + number * size)
     }
 }
 
-/// The heap of a Ruby, according to its pages.
+/// The pages of a Ruby heap.
 #[derive(Debug, Default)]
 pub struct RubyPages {
     /// Bytes of a page.
@@ -60,7 +60,7 @@ pub struct RubyPages {
     pub pages: Vec<RubyPage>,
 }
 
-/// Where a `heap_page` has what is needed of it.
+/// Offsets of the required fields of a `heap_page`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Layout {
     page_size: u64,
@@ -69,7 +69,7 @@ struct Layout {
 }
 
 impl RubyPages {
-    /// Finds the pages. There are none in a process that is no Ruby.
+    /// Finds the pages; none in a process without Ruby.
     #[must_use]
     pub fn find(image: &Image) -> RubyPages {
         let runs = image.writable_runs(|segment| segment.file.is_none());
@@ -97,13 +97,13 @@ impl RubyPages {
             .ok()
     }
 
-    /// Memory of the pages.
+    /// The memory of the pages.
     pub fn ranges(&self) -> impl Iterator<Item = Range<u64>> + '_ {
         let size = self.page_size;
         (self.pages.iter()).map(move |page| page.address..page.address + size)
     }
 
-    /// How many slots there are.
+    /// The number of slots.
     #[must_use]
     pub fn slots(&self) -> u64 {
         self.pages.iter().map(|page| page.count).sum()
@@ -118,7 +118,7 @@ fn candidates(runs: &[Range<u64>], size: u64) -> impl Iterator<Item = u64> + '_ 
     })
 }
 
-/// The layout that most of the first pages have.
+/// The layout of most of the first pages.
 fn learn(words: &mut Words<'_>, runs: &[Range<u64>]) -> Option<Layout> {
     const ENOUGH: usize = 64;
     let mut votes: Vec<(Layout, usize)> = Vec::new();
@@ -135,14 +135,14 @@ fn learn(words: &mut Words<'_>, runs: &[Range<u64>]) -> Option<Layout> {
             }
         }
     }
-    // Among equals the first one: slot sizes stand before slot counts.
+    // Among equals the first one: slot sizes precede slot counts.
     let most = votes.iter().map(|(_, count)| *count).max()?;
     votes
         .into_iter()
         .find_map(|(layout, count)| (count == most).then_some(layout))
 }
 
-/// Layouts by which an address would be a page.
+/// Layouts for which an address would be a page.
 fn layouts(words: &mut Words<'_>, page: u64, page_size: u64) -> Vec<Layout> {
     let mut found = Vec::new();
     let Some(heap_page) = words.at(page).filter(|address| is_pointer(*address)) else {
@@ -190,7 +190,7 @@ fn read(words: &mut Words<'_>, address: u64, layout: Layout) -> Option<RubyPage>
     })
 }
 
-/// A page that is in no heap. What its slots had is left in it, and is no reference.
+/// A page that is not in a heap. Its slots have stale contents, which are not references.
 fn unused(words: &mut Words<'_>, address: u64, layout: Layout) -> Option<RubyPage> {
     let heap_page = words.at(address).filter(|address| is_pointer(*address))?;
     let is_zero = words.at(heap_page + layout.start)? == 0
@@ -216,13 +216,13 @@ fn short(words: &mut Words<'_>, address: u64) -> Option<u64> {
     Some(word >> ((address % WORD) * 8) & 0xffff)
 }
 
-/// What an object is, by the five lowest bits of its flags; the same in all versions.
+/// The type of an object: the five lowest bits of its flags, the same in all versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(into = "&'static str")]
 pub struct ObjectType(u8);
 
 impl ObjectType {
-    /// By the flags; None if the slot is empty, or the object is gone.
+    /// The type from the flags; None if the slot is empty, or the object is gone.
     #[must_use]
     pub fn of_flags(flags: u64) -> Option<ObjectType> {
         let number = (flags & 0x1f) as u8;
@@ -234,7 +234,7 @@ impl ObjectType {
         NAMES.into_iter().filter(|name| !name.is_empty())
     }
 
-    /// The name as in dumps.
+    /// The name used in dumps.
     #[must_use]
     pub fn name(self) -> &'static str {
         NAMES[self.0 as usize]

@@ -1,15 +1,15 @@
-//! A range of addresses of an image, and how much of it is there.
+//! A mapping, and the part of it in the image.
 
 use std::ops::Range;
 
-/// What a process may do with a range of its memory.
+/// Permissions of a memory range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Access {
-    /// May be read.
+    /// Readable.
     pub read: bool,
-    /// May be written to.
+    /// Writable.
     pub write: bool,
-    /// May be executed.
+    /// Executable.
     pub execute: bool,
 }
 
@@ -18,15 +18,15 @@ pub struct Access {
 pub struct Segment {
     /// First address.
     pub start: u64,
-    /// First address behind it.
+    /// The address of its end.
     pub end: u64,
-    /// Bytes that the image has of it, from its first address on.
+    /// Bytes stored in the image, from the first address on.
     pub stored: u64,
-    /// Where these bytes are in the file.
+    /// The offset of these bytes in the file.
     pub offset: u64,
-    /// What the process may do with it.
+    /// The permissions.
     pub access: Access,
-    /// The file that was mapped, as an index of [`Image::files`](crate::Image::files).
+    /// The mapped file, as an index of [`Image::files`](crate::Image::files).
     pub file: Option<u32>,
 }
 
@@ -37,19 +37,19 @@ impl Segment {
         self.end - self.start
     }
 
-    /// Its addresses.
+    /// The range of addresses.
     #[must_use]
     pub fn range(&self) -> Range<u64> {
         self.start..self.end
     }
 
-    /// The addresses whose bytes the image has.
+    /// The addresses of the stored bytes.
     #[must_use]
     pub fn readable(&self) -> Range<u64> {
         self.start..self.start + self.stored
     }
 
-    /// Whether the process could write to it, and no file is behind it.
+    /// Whether it is writable and not backed by a file.
     #[must_use]
     pub fn is_anonymous(&self) -> bool {
         self.access.write && self.file.is_none()

@@ -1,4 +1,4 @@
-//! Sets of blocks, in the words of chap, and those that Ruby's heap adds.
+//! Sets of blocks, named as in chap, with additional ones for Ruby's heap.
 
 use std::str::FromStr;
 use std::sync::OnceLock;
@@ -15,33 +15,33 @@ use crate::references::References;
 pub enum SetName {
     /// All blocks.
     Allocations,
-    /// Those that were not freed.
+    /// Used blocks: not freed.
     Used,
-    /// Those that were.
+    /// Freed blocks.
     Free,
-    /// Free ones that their thread has at hand.
+    /// Free blocks cached by their thread.
     ThreadCached,
-    /// Used ones that are reachable from outside of the heap.
+    /// Used blocks reachable from outside of the heap.
     Anchored,
-    /// Used ones that are referenced directly from there.
+    /// Used blocks referenced directly from there.
     AnchorPoints,
     /// Reachable from one kind of place.
     AnchoredBy(Anchor),
     /// Referenced directly from one kind of place.
     AnchorPointsOf(Anchor),
-    /// Reachable from stacks and registers only.
+    /// Reachable only from stacks and registers.
     ThreadOnlyAnchored,
-    /// Referenced directly by these only, and not reachable otherwise.
+    /// Referenced directly by stacks and registers only, and not reachable otherwise.
     ThreadOnlyAnchorPoints,
-    /// Used ones that nothing references that is reachable, and no object of Ruby either.
+    /// Used blocks not referenced by anything reachable or by any Ruby object.
     Leaked,
-    /// Leaked ones that no leaked one references.
+    /// Leaked blocks not referenced by leaked ones.
     Unreferenced,
-    /// Used ones that only garbage of Ruby references: its next GC frees them.
+    /// Used blocks referenced only by Ruby garbage: the next GC frees them.
     Garbage,
-    /// Used ones that belong to objects of Ruby: these reference them, or reach them and variables of C code do not.
+    /// Used blocks owned by Ruby objects: these reference them, or reach them while variables of C code do not.
     Owned,
-    /// Used ones that belong to C code, Ruby's own among it.
+    /// Used blocks of C code, including Ruby's own.
     Native,
 }
 
@@ -93,7 +93,7 @@ impl FromStr for SetName {
     }
 }
 
-/// The blocks and objects that are reachable from where, computed when they are first asked for.
+/// The reachable blocks and objects by kind of start, computed on demand.
 #[derive(Debug, Default)]
 pub struct Sets {
     anchored: OnceLock<BitSet>,
@@ -112,7 +112,7 @@ const ANCHORS: [Anchor; 4] = [
 ];
 
 impl Sets {
-    /// What is reachable from outside: blocks, and objects of Ruby.
+    /// Blocks and Ruby objects reachable from outside.
     pub fn anchored<'s>(&'s self, references: &References) -> &'s BitSet {
         self.anchored
             .get_or_init(|| reachable(&references.graph(), &points(references, &ANCHORS)))
@@ -164,7 +164,7 @@ impl Sets {
         }
     }
 
-    /// The node of the object of Ruby that a block belongs to.
+    /// The node of the Ruby object that owns a block.
     pub fn owner(&self, references: &References, number: u32) -> Option<u32> {
         let owners = (self.owners).get_or_init(|| owners(references, self.native(references)));
         (owners.get(number as usize).copied()).filter(|owner| *owner != NONE)
@@ -175,7 +175,7 @@ impl Sets {
             .get_or_init(|| reachable(&references.graph(), &points(references, &[anchor])))
     }
 
-    /// Reachable from objects of Ruby, whether these are garbage or not.
+    /// Reachable from Ruby objects, including garbage.
     fn of_objects<'s>(&'s self, references: &References) -> &'s BitSet {
         self.of_objects.get_or_init(|| {
             let slots: Vec<u32> = references.slots().collect();
@@ -183,7 +183,7 @@ impl Sets {
         })
     }
 
-    /// Reachable from variables of C code, but not by way of an object of Ruby.
+    /// Reachable from variables of C code, but not through a Ruby object.
     fn native<'s>(&'s self, references: &References) -> &'s BitSet {
         self.native.get_or_init(|| {
             let graph = references.graph();

@@ -1,5 +1,5 @@
-//! Where the content of a slot ends. Slots of several sizes (Ruby 3.2 and later) are not cleared as a whole: behind the
-//! content is what an earlier object left there.
+//! The end of a slot's content. Slots of several sizes (Ruby 3.2 and later) are not cleared as a whole: behind the content are
+//! remains of an earlier object.
 
 use std::ops::Range;
 
@@ -7,10 +7,10 @@ use crate::image::WORD;
 use crate::ruby_pages::ObjectType;
 use crate::st_table;
 
-/// The words of an object whose content is elsewhere, and of all objects where slots have one size.
+/// The size of an object whose content is elsewhere, and of all objects with slots of one size.
 const BASIC: u64 = 5 * WORD;
 const HEADER: u64 = 2 * WORD;
-/// The first bit of flags that each type uses for itself.
+/// The first type-specific bit of the flags.
 const USER: u32 = 12;
 
 const STRING_NOT_EMBEDDED: u64 = 1 << (USER + 1);
@@ -21,7 +21,7 @@ const HASH_TABLE: u64 = 1 << (USER + 3);
 const HASH_BOUND: u32 = USER + 8;
 const HASH_BOUND_MASK: u64 = 0xf;
 
-/// The words of a slot that are its object's. `word` reads memory.
+/// The range of a slot used by its object. `word` reads memory.
 pub fn range(
     slot: u64,
     size: u64,
@@ -39,7 +39,7 @@ pub fn range(
             HEADER + (flags >> ARRAY_LENGTH & ARRAY_LENGTH_MASK) * WORD
         }
         "ARRAY" => BASIC,
-        // The default, then the table; in smaller slots is a pointer to it.
+        // The default, then the table; smaller slots have a pointer to it.
         "HASH" if flags & HASH_TABLE != 0 => HEADER + WORD + st_table::SIZE,
         "HASH" => HEADER + 2 * WORD + (flags >> HASH_BOUND & HASH_BOUND_MASK) * 2 * WORD,
         _ => size,

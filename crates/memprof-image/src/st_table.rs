@@ -4,34 +4,34 @@ use std::ops::Range;
 
 use crate::image::WORD;
 
-/// Words of one without its entries.
+/// Words of a table without its entries.
 pub const WORDS: usize = 7;
-/// Their bytes.
+/// Bytes of a table without its entries.
 pub const SIZE: u64 = WORDS as u64 * WORD;
 /// Bytes of an entry: hash, key, value.
 pub const ENTRY: u64 = 3 * WORD;
-/// The hash of an entry that was deleted.
+/// The hash of a deleted entry.
 pub const DELETED: u64 = u64::MAX;
-/// No table has so many entries: a power of two.
+/// Maximum number of entries, as a power of two.
 const MOST: u64 = 48;
 
-/// A table that makes sense.
+/// A valid table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StTable {
-    /// How many entries there are.
+    /// The number of entries.
     pub count: u64,
-    /// Where it finds them by their hashes.
+    /// The address of the hash bins.
     pub bins: u64,
-    /// The number of the first one that was not deleted.
+    /// The number of the first entry that is not deleted.
     pub first: u64,
-    /// The number behind the last one that was used.
+    /// The number after the last used entry.
     pub behind: u64,
     entries: u64,
     power: u64,
 }
 
 impl StTable {
-    /// The table that these words may be.
+    /// The table in these words, if they are valid.
     pub fn of(words: [u64; WORDS]) -> Option<StTable> {
         let [powers, _, count, bins, first, behind, entries] = words;
         let power = powers & 0xff;
@@ -51,12 +51,12 @@ impl StTable {
         })
     }
 
-    /// The memory of the entries that were used.
+    /// The memory of the used entries.
     pub fn range(&self) -> Range<u64> {
         self.entries..self.entries.saturating_add(self.behind * ENTRY)
     }
 
-    /// Bytes of all entries that there is room for.
+    /// Bytes allocated for entries.
     pub fn room(&self) -> u64 {
         (1 << self.power) * ENTRY
     }
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn entries_end_where_no_more_were_used() {
         let start = 0x7f00_0000_1000;
-        // Of 16 entries 5 were used, and one of these is deleted.
+        // 5 of 16 entries are used, one of them deleted.
         let table = StTable::of([0x0003_0204, 0x1000, 4, 0x2000, 0, 5, start]).expect("a table");
         assert_eq!(table.range(), start..start + 5 * 24);
         assert_eq!(table.room(), 16 * 24);

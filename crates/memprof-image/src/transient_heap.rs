@@ -1,18 +1,18 @@
-//! Contents of young arrays, hashes, structs and objects in Ruby 3.1 and 3.2: blocks of their own, which are used again
-//! and again and never erased. What no object has any more anchors nothing.
+//! Contents of young arrays, hashes, structs and objects in Ruby 3.1 and 3.2: separate blocks, which are reused and never erased.
+//! Contents that no longer belong to an object do not anchor anything.
 
 use std::ops::Range;
 
 use crate::image::{Image, WORD};
 
-/// Blocks lie at multiples of their size.
+/// Blocks are aligned to their size.
 const BLOCK: u64 = 32 << 10;
-/// What they begin with: 16-bit numbers, of which the first one is how many bytes behind this are in use; the next block.
+/// The header of a block: 16-bit numbers, of which the first is the number of used bytes after the header; then the next block.
 const HEADER: u64 = 2 * WORD;
-/// What each piece in a block begins with.
+/// The first word of each piece in a block.
 const MAGIC: u64 = 0xfeab;
 
-/// The parts of such blocks that are not in use.
+/// The unused parts of these blocks.
 pub fn unused(image: &Image, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
     let mut words = image.words(1 << 16);
     let mut found = Vec::new();

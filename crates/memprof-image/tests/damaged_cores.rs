@@ -1,4 +1,4 @@
-//! Core files that are damaged: an error or an answer, but no panic, no endless loop, and not more memory.
+//! Damaged core files: an error or an answer, but no panic, no endless loop, and no excessive memory use.
 
 #[path = "support/core_file.rs"]
 mod core_file;
@@ -12,7 +12,7 @@ use memprof_image::{Analysis, Image};
 use serde_json::{Value, json};
 use support::Planted;
 
-/// The answer; null where the damaged core does not say.
+/// The answer; null if the damaged core does not have it.
 fn ask(analysis: &Analysis, question: &str, parameters: Value) -> Value {
     match questions::ask(analysis, question, parameters) {
         Ok(answer) => serde_json::from_str(&answer).expect("JSON"),
@@ -21,7 +21,7 @@ fn ask(analysis: &Analysis, question: &str, parameters: Value) -> Value {
     }
 }
 
-/// Asks all that reads much.
+/// Asks all questions that read much memory.
 fn examine(file: File) {
     let Ok(image) = Image::of_core(file) else {
         return;
@@ -90,7 +90,7 @@ fn flipped_bits_and_wild_words_do_no_harm() {
     let planted = Planted::start();
     let core = core_of(&planted.image());
     let analysis = Analysis::new(Image::of_core(file(&core)).expect("a core"));
-    // Where the header, arenas, chunks and lists are.
+    // The places of the header, arenas, chunks and lists.
     let mut interesting: Vec<u64> = (0..4000).collect();
     let segment = |address| {
         analysis

@@ -1,4 +1,4 @@
-//! The heap of a Ruby in core files that are damaged: a dump or an error, but no panic, no endless loop, and not more memory.
+//! A Ruby heap in damaged core files: a dump or an error, but no panic, no endless loop, and no excessive memory use.
 
 #[path = "support/core_file.rs"]
 mod core_file;
@@ -27,7 +27,7 @@ $stdout.flush
 $stdin.read
 ";
 
-/// A Ruby that waits; it ends with this.
+/// A Ruby that waits, and is killed on drop.
 struct Program(Child);
 
 impl Drop for Program {
@@ -37,7 +37,7 @@ impl Drop for Program {
     }
 }
 
-/// None where there is no Ruby.
+/// None without Ruby.
 fn core_of_ruby() -> Option<Vec<u8>> {
     let child = Command::new("ruby")
         .args(["--disable=gems", "-e", PROGRAM])
@@ -130,7 +130,7 @@ fn damage_does_no_harm() {
             let value = match numbers.below(3) {
                 0 => WILD[numbers.below(8) as usize],
                 1 => copy.word(at) ^ (1 << numbers.below(64)),
-                // What belongs somewhere else.
+                // A word from somewhere else.
                 _ => copy.word(other),
             };
             copy.overwrite(at, value);

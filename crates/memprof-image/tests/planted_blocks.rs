@@ -29,20 +29,20 @@ fn blocks_are_used_free_leaked_or_anchored() {
     let planted = Planted::start();
     let analysis = Analysis::new(planted.image());
 
-    // What nothing references. A register or a word of the stack may still have one of them.
+    // Unreferenced blocks. A register or a stale word of the stack may still reference one of them.
     assert!((999..=1000).contains(&in_set(&analysis, "leaked", 1000..1016).len()));
     assert!((999..=1000).contains(&in_set(&analysis, "unreferenced", 1000..1016).len()));
-    // A block that a leaked one references is leaked, but not unreferenced; nor are those that reference each other.
+    // A block referenced by a leaked one is leaked, but not unreferenced; neither are blocks that reference each other.
     assert_eq!(
         sizes(&analysis, "leaked", 2000..2316),
         [2008, 2104, 2200, 2312]
     );
     assert_eq!(sizes(&analysis, "unreferenced", 2000..2316), [2104]);
-    // A list, by an address in the middle of a block, too.
+    // A list, also through an address in the middle of a block.
     assert_eq!(sizes(&analysis, "staticanchored", 2400..2416), [2408; 3]);
     assert_eq!(sizes(&analysis, "staticanchorpoints", 2400..2416), [2408]);
     assert!(sizes(&analysis, "leaked", 2400..2416).is_empty());
-    // Mappings of their own.
+    // Blocks with a mapping of their own.
     let large = in_set(&analysis, "staticanchored", 900_000..4_000_000);
     let mut addresses: Vec<u64> = large.iter().map(|block| block.address).collect();
     addresses.sort_unstable();
@@ -50,7 +50,7 @@ fn blocks_are_used_free_leaked_or_anchored() {
     expected.sort_unstable();
     assert_eq!(addresses, expected);
     assert!(large.iter().all(|block| block.kind == Kind::Used));
-    // What the thread keeps at hand, and what went back to the arena.
+    // Blocks in the tcache, and blocks returned to the arena.
     assert!(in_set(&analysis, "threadcached", 500..516).len() >= 5);
     assert!(in_set(&analysis, "free", 5000..20_000).len() >= 5);
     assert_eq!(in_set(&analysis, "used", 5000..5016).len(), 10);
@@ -73,7 +73,7 @@ fn blocks_and_what_is_free_fill_the_arenas() {
                 .blocks
                 .iter()
                 .filter(|block| heap.contains(&block.address));
-            // Each has a word for its size.
+            // Each block has a word for its size.
             let bytes: u64 = blocks.map(|block| block.size + 8).sum();
             assert_eq!(bytes + top, heap.end - heap.start);
         }
@@ -87,7 +87,7 @@ fn mapped_blocks_are_found_as_glibc_2_43_has_them() {
     let mut core = core_file::core_of(&image);
     let before = Analysis::new(planted.image());
     for address in &planted.addresses[1..] {
-        // The chunk of the block, and that of the whole mapping where an alignment moved the block.
+        // The chunk of the block, and that of the whole mapping if alignment moved the block.
         let chunk = address - 16;
         let distance = image.word(chunk).expect("a header");
         for header in [chunk - distance, chunk] {
@@ -117,7 +117,7 @@ fn no_page_of_ruby_is_found_where_there_is_none() {
     assert_eq!(analysis.ruby.pages, []);
 }
 
-/// `leak` in line 3, which line 9 called.
+/// `leak` in line 3, called from line 9.
 fn stacks() -> Stacks {
     let frame = |line, method: &str| Frame::Ruby {
         path: "app.rb".to_owned(),
@@ -140,7 +140,7 @@ fn stacks() -> Stacks {
     }
 }
 
-/// A recording of a process that has these blocks, all of them allocated at one line.
+/// A recording of a process with these blocks, all allocated at one line.
 fn recording(pid: u64, blocks: &[(u64, u64)]) -> LiveBlocks {
     let blocks = blocks.iter().map(|&(address, size)| LiveBlock {
         address,
@@ -173,7 +173,7 @@ fn blocks_of_another_allocator_are_not_counted_as_none() {
     let planted = Planted::start();
     let mut image = planted.image();
     image.files.push("/usr/lib/libjemalloc.so.2".to_owned());
-    // glibc's arena may be older than the other allocator, and no page of Ruby shows which one the program uses.
+    // glibc's arena may be older than the other allocator, and without a page of Ruby it is unknown which one the program uses.
     let both = ask(&Analysis::new(image), "overview", serde_json::json!({}));
     assert_eq!(
         both["unknown"],
@@ -208,7 +208,7 @@ fn a_recording_knows_where_blocks_were_allocated() {
         .blocks
         .at(large)
         .and_then(|number| analysis.block(number));
-    // The first ones as they are, one of a mapping with the rest of its page, and two that are others by now.
+    // The first ones unchanged, a mapped one with the rest of its page, and two that have been replaced by others.
     let mut blocks: Vec<_> = leaked[..10]
         .iter()
         .map(|block| (block.address, block.size - 8))
@@ -273,7 +273,7 @@ fn a_recording_of_another_process_is_refused() {
     let fits = [(block.address, block.size)];
     let other = analysis.add_recording(recording(8, &fits), &[7, 9]);
     assert_eq!(other, Err(Mismatch::OtherProcess(8)));
-    // One that had the same number.
+    // Another process with the same id.
     let other = analysis.add_recording(recording(7, &[(block.address + 16, 1000)]), &[]);
     assert_eq!(other, Err(Mismatch::OtherMemory));
     let without = LiveBlocks {
@@ -285,9 +285,9 @@ fn a_recording_of_another_process_is_refused() {
         Err(Mismatch::NoAddresses)
     );
     assert!(analysis.recorded().is_none());
-    // The number that it has in a container.
+    // The id in a container.
     assert_eq!(analysis.add_recording(recording(8, &fits), &[7, 8]), Ok(()));
-    // One that has just begun has no blocks.
+    // A recording that has just begun has no blocks.
     let analysis = Analysis::new(planted.image());
     let pid = u64::from(analysis.image.pid.unwrap_or(7));
     assert_eq!(analysis.add_recording(recording(pid, &[]), &[]), Ok(()));

@@ -1,9 +1,9 @@
-//! Writes a made-up dump of any size, to measure what reads it: `giant OBJECTS FILE [FORMAT]`; the binary format unless
-//! another one is named. What is written is never held in memory: each address can be computed from its number.
+//! Writes a generated dump of any size for benchmarking readers: `giant OBJECTS FILE [FORMAT]`, in the binary format by default.
+//! The output is never buffered in memory: each address is computed from the object's number.
 //!
-//! The heap is that of a shop. Four stores lead to directories, those to pages of orders, and an order is a small tree:
-//! strings, lines that lead back to it, a hash. Lines share products, some orders lead to an older one anywhere, and
-//! those of some pages are a list that is as long as the heap is large. Some strings at the end are garbage.
+//! The heap models a shop. Four stores lead to directories, directories to pages of orders, and an order is a small tree:
+//! strings, lines that lead back to it, a hash. Lines share products, some orders lead to an older one anywhere, and the orders
+//! of some pages form a list that is as long as the heap is large. Some strings at the end are garbage.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -19,7 +19,7 @@ mod layout;
 
 use layout::{LISTS, Layout, ORDERS, PAGES, PRODUCTS, SLOT, STORES, address, scattered};
 
-/// Collections in the life of the program.
+/// GC runs during the program's life.
 const GENERATIONS: u64 = 200;
 
 const CLASSES: [&str; layout::CLASSES as usize] = [
@@ -62,7 +62,7 @@ struct Giant {
     tables: Tables,
     layout: Layout,
     names: Names,
-    /// One for each class; what is allocated at it is of that class.
+    /// One for each class; the objects allocated at it are of that class.
     sites: Vec<SiteId>,
     edges: Vec<Edge<'static>>,
     generation: u64,
@@ -192,7 +192,7 @@ impl Giant {
         self.dump.end(&self.tables)
     }
 
-    /// Object has the constants, as in Ruby: the other classes, and the first store. Order has the second one in a class
+    /// Object has the constants, as in Ruby: the other classes and the first store. Order has the second store in a class
     /// variable.
     fn class(&mut self, class: usize) -> io::Result<()> {
         if class == OBJECT {
@@ -233,7 +233,7 @@ impl Giant {
             coderange: CodeRange::SevenBit,
             content: Content::Full(content.as_bytes()),
         };
-        // What does not fit into the slot is elsewhere.
+        // Contents that do not fit into the slot are allocated outside.
         let memsize = SLOT + if length > 23 { length + 1 } else { 0 };
         self.object(number, STRING, Kind::STRING, memsize, Detail::String(text))
     }
@@ -248,7 +248,7 @@ impl Giant {
         self.object(number, ARRAY, Kind::ARRAY, memsize, detail)
     }
 
-    /// Its name is the string of another one: leaves are shared, too.
+    /// The name is another product's string: leaves are shared, too.
     fn product(&mut self, number: u64) -> io::Result<()> {
         let place = Layout::product(number);
         if number % 2 == 0 {
@@ -283,7 +283,7 @@ impl Giant {
     fn order(&mut self, number: u64, place: u64, next: Option<u64>) -> io::Result<()> {
         let chance = scattered(number);
         let [customer, lines, first, second, hash, mail, memo] = [1, 2, 3, 4, 5, 6, 7];
-        // One of eight leads to an older one.
+        // One in eight leads to an older order.
         let previous = (chance % 8 == 0 && number > 0).then(|| {
             let older = (chance >> 8) % number;
             self.layout.order(older / ORDERS, older % ORDERS)

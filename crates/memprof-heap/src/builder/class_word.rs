@@ -1,21 +1,21 @@
-//! The word of an object that has its class. Not all objects have one there.
+//! The class word of an object. Not every object has its class there.
 
 use memprof_dump::record::{Detail, Kind, Object, Tables};
 
-/// Imemos whose second word is an object that they mark: the iseq of an env, the refinements of a cref, the class that
-/// defines a method, the value of a constant. Up to Ruby 3.1 `dump_all` writes it as their `class`, and leaves it out of
-/// their `references`. Of the others the word is no reference: a callcache does not mark the class that it is for.
+/// Imemos that mark the object in their second word: the iseq of an env, the refinements of a cref, the class that defines a
+/// method, the value of a constant. Up to Ruby 3.1 `dump_all` writes it as their `class`, and leaves it out of their
+/// `references`. The word of other imemos is not a reference: a callcache does not mark its class.
 const MARKING: [&str; 6] = ["constcache", "cref", "env", "iseq", "ment", "svar"];
 
-/// The imemo that has a class: its owner's (Ruby 4.0).
+/// The only imemo with a class: its owner's (Ruby 4.0).
 const FIELDS: &str = "fields";
 
-/// What a dump gives as the class of an object.
+/// The meaning of the address that a dump gives as an object's class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ClassWord {
     /// The class.
     Class(u64),
-    /// Another object that it refers to.
+    /// Another object that it references.
     Reference(u64),
     /// Neither.
     Nothing,
@@ -24,7 +24,7 @@ pub(super) enum ClassWord {
 impl ClassWord {
     pub fn of(tables: &Tables, object: &Object<'_>) -> ClassWord {
         match (object.kind, &object.detail) {
-            // The next one to be finalized, or where the object is now.
+            // The word is the next object to be finalized, or the new address of a moved object.
             (Kind::ZOMBIE | Kind::MOVED | Kind::NODE, _) => ClassWord::Nothing,
             (Kind::IMEMO, Detail::Imemo { name, .. }) => match tables.name(*name) {
                 FIELDS => ClassWord::Class(object.class),
@@ -38,7 +38,7 @@ impl ClassWord {
         }
     }
 
-    /// The class's address; 0 if there is none.
+    /// The class's address; 0 if it has none.
     pub fn class(self) -> u64 {
         match self {
             ClassWord::Class(address) => address,
@@ -46,7 +46,7 @@ impl ClassWord {
         }
     }
 
-    /// The address of what is no class.
+    /// The address of a referenced object that is not the class.
     pub fn reference(self) -> Option<u64> {
         match self {
             ClassWord::Reference(address) => Some(address),
@@ -55,7 +55,7 @@ impl ClassWord {
     }
 }
 
-/// Numbers, symbols, nil and the like are no objects of the heap.
+/// Numbers, symbols, nil and the like are not heap objects.
 fn is_address(word: u64) -> bool {
     word % 8 == 0 && word > 8
 }

@@ -1,11 +1,11 @@
-//! Labels of references, from those of the dump.
+//! Converts the labels of references in the dump.
 
 use super::Builder;
 use crate::label::{Label, Packed};
 use memprof_dump::record::{self, Edge, Tables, Value};
 
 impl Builder {
-    /// The label of an edge. That of an entry takes its name from the key before it, if that is no object.
+    /// The label of an edge. An entry is named by the preceding key, if the key is not an object.
     pub(super) fn label(&mut self, tables: &Tables, edge: &Edge<'_>) -> Packed {
         let key = self.key.take();
         let label = match edge.label {
@@ -40,7 +40,7 @@ impl Builder {
     }
 }
 
-/// A key that is no object, as Ruby writes it.
+/// A key that is not an object, as Ruby writes it.
 fn written(tables: &Tables, key: Value) -> Option<String> {
     Some(match key {
         Value::Nil => "nil".to_owned(),

@@ -3,7 +3,7 @@
 use crate::NONE;
 use crate::label::Packed;
 
-/// A column that most dumps do not have: it takes room from the first value on.
+/// A column missing from most dumps: allocates memory from the first value on.
 #[derive(Default)]
 pub(in super::super) struct Rare(pub Vec<u32>);
 
@@ -13,7 +13,7 @@ impl Rare {
         self.0.push(value);
     }
 
-    /// Has a value for each object, or none at all.
+    /// Fills up the column, unless it has no values at all.
     pub fn complete(&mut self, count: usize) {
         if !self.0.is_empty() {
             self.0.resize(count, NONE);
@@ -21,10 +21,10 @@ impl Rare {
     }
 }
 
-/// References of one kind of source, by code of the target.
+/// References of one kind of source, by the target's code.
 #[derive(Default)]
 pub(in super::super) struct Rows {
-    /// Where each source's references begin.
+    /// Where the references of each source begin.
     pub offsets: Vec<u32>,
     pub targets: Vec<u32>,
     /// Empty if no reference has a label.
@@ -40,7 +40,7 @@ impl Rows {
         self.targets.push(code);
     }
 
-    /// Has a label for each reference, or none at all.
+    /// Fills up the labels, unless no reference has one.
     pub fn complete(&mut self) {
         if !self.labels.is_empty() {
             self.labels.resize(self.targets.len(), Packed::NONE);

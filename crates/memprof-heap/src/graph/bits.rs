@@ -2,7 +2,7 @@ use std::ops::Range;
 
 use super::parts::{PART, in_parts};
 
-/// A set of nodes, a bit each.
+/// A set of nodes, one bit each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BitSet {
     words: Vec<u64>,
@@ -18,7 +18,7 @@ impl BitSet {
         }
     }
 
-    /// The set of these numbers; those that are not below `length` are left out.
+    /// The set of these numbers; skips numbers not below `length`.
     pub fn of(length: usize, members: impl IntoIterator<Item = u32>) -> BitSet {
         let mut set = BitSet::new(length);
         for member in members {
@@ -27,8 +27,7 @@ impl BitSet {
         set
     }
 
-    /// The set of the numbers that a test chooses. Several threads do it, each with a state of its own, which are
-    /// returned.
+    /// The set of the numbers that pass a test. Runs in several threads, each with a state of its own; returns the states.
     pub fn filled<S: Send>(
         length: usize,
         state: impl Fn() -> S + Sync,
@@ -54,12 +53,12 @@ impl BitSet {
         (set, states)
     }
 
-    /// What the members are below.
+    /// The exclusive upper bound of the members.
     pub fn length(&self) -> usize {
         self.length
     }
 
-    /// Adds a number; whether it was not there before. One that is not below `length` is never added.
+    /// Adds a number if it is below `length`; returns whether it is new.
     #[inline]
     pub fn insert(&mut self, number: u32) -> bool {
         if number as usize >= self.length {
@@ -72,7 +71,7 @@ impl BitSet {
         new
     }
 
-    /// Takes a number out; whether it was there.
+    /// Removes a number; returns whether it was a member.
     #[inline]
     pub fn remove(&mut self, number: u32) -> bool {
         let Some(word) = self.words.get_mut(number as usize / 64) else {
@@ -91,18 +90,18 @@ impl BitSet {
         word.is_some_and(|word| word >> (number % 64) & 1 != 0)
     }
 
-    /// How many members there are.
+    /// The number of members.
     pub fn count(&self) -> usize {
         let ones = self.words.iter().map(|word| word.count_ones() as usize);
         ones.sum()
     }
 
-    /// Whether there are none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.words.iter().all(|word| *word == 0)
     }
 
-    /// Takes out all members.
+    /// Removes all members.
     pub fn clear(&mut self) {
         self.words.fill(0);
     }
@@ -113,7 +112,7 @@ impl BitSet {
         words.flat_map(|(&word, index)| ones(word, index))
     }
 
-    /// The sum of the members' sizes, [`u64::MAX`] if it is more than that.
+    /// The sum of the members' sizes, saturating at [`u64::MAX`].
     pub fn sum(&self, size: impl Fn(u32) -> u64 + Sync) -> u64 {
         let sums = in_parts(self.words.len(), PART / 64, u64::default, |sum, part| {
             for (&word, index) in self.words[part.clone()].iter().zip(part.start as u32..) {
@@ -125,14 +124,14 @@ impl BitSet {
         sums.into_iter().fold(0, u64::saturating_add)
     }
 
-    /// Takes out the members of another set.
+    /// Removes the members of another set.
     pub fn subtract(&mut self, other: &BitSet) {
         for (word, other) in self.words.iter_mut().zip(&other.words) {
             *word &= !other;
         }
     }
 
-    /// Adds the members of another set, as far as they are below `length`.
+    /// Adds the members of another set that are below `length`.
     pub fn unite(&mut self, other: &BitSet) {
         for (word, other) in self.words.iter_mut().zip(&other.words) {
             *word |= other;
@@ -140,7 +139,7 @@ impl BitSet {
         self.trim();
     }
 
-    /// Keeps only the members that another set has, too.
+    /// Removes the members that are not in another set.
     pub fn intersect(&mut self, other: &BitSet) {
         let rest = self.words.len().min(other.words.len());
         for (word, other) in self.words.iter_mut().zip(&other.words) {
@@ -149,7 +148,7 @@ impl BitSet {
         self.words[rest..].fill(0);
     }
 
-    /// No bit is set behind the last number.
+    /// Clears the bits beyond `length`.
     fn trim(&mut self) {
         let used = self.length % 64;
         if let (Some(last), 1..) = (self.words.last_mut(), used) {
@@ -163,13 +162,13 @@ impl BitSet {
 fn ones(mut word: u64, index: u32) -> impl Iterator<Item = u32> {
     std::iter::from_fn(move || {
         let low = word.trailing_zeros();
-        // Takes the lowest bit away.
+        // Clears the lowest bit.
         word &= word.checked_sub(1)?;
         Some(index * 64 + low)
     })
 }
 
-/// At most 64 numbers as bits, the first one as the lowest.
+/// At most 64 numbers as bits, the first one in the lowest bit.
 fn bits(numbers: Range<usize>, mut test: impl FnMut(u32) -> bool) -> u64 {
     numbers.zip(0..).fold(0, |word, (number, bit)| {
         word | u64::from(test(number as u32)) << bit

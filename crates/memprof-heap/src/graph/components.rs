@@ -1,17 +1,17 @@
 use super::{Graph, NONE};
 
-/// The parts that a graph falls into.
+/// The components of a graph.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Components {
-    /// The part of each node.
+    /// The component of each node.
     pub of: Vec<u32>,
-    /// How many nodes each part has.
+    /// The number of nodes in each component.
     pub sizes: Vec<u32>,
 }
 
-/// The parts that hang together if edges may be followed both ways. Numbered by their lowest node.
+/// The weakly connected components, numbered in order of their lowest nodes.
 pub fn weak_components(graph: &Graph<'_>) -> Components {
-    // Each node names a lower one of its part, up to the lowest, which names itself.
+    // Each node points to a lower one of its component; the lowest points to itself.
     let mut low: Vec<u32> = graph.nodes().collect();
     for node in graph.nodes() {
         for target in graph.edges(node) {
@@ -25,7 +25,7 @@ pub fn weak_components(graph: &Graph<'_>) -> Components {
     let mut sizes = Vec::new();
     for node in 0..low.len() {
         let above = low[node] as usize;
-        // Lower nodes hold the number of their part already.
+        // Lower nodes already have the number of their component.
         low[node] = if above == node {
             sizes.push(0);
             sizes.len() as u32 - 1
@@ -47,16 +47,16 @@ fn lowest(low: &mut [u32], node: u32) -> u32 {
     at
 }
 
-/// The parts whose nodes all reach each other, by Tarjan's algorithm. A part has a lower number than those that reach it.
+/// The strongly connected components, by Tarjan's algorithm. A component has a lower number than those that reach it.
 pub fn strong_components(graph: &Graph<'_>) -> Components {
     let mut parts = Components {
         of: vec![NONE; graph.len()],
         sizes: Vec::new(),
     };
-    // The least number that each node is known to reach; at first its own.
+    // The lowest number that each node is known to reach; initially its own.
     let mut low = vec![NONE; graph.len()];
     let mut entered = 0;
-    // Nodes whose part is not complete yet, in the order in which they were left.
+    // Nodes of incomplete components, in the order in which they were left.
     let mut waiting: Vec<u32> = Vec::new();
     let mut stack = Vec::new();
     for start in graph.nodes() {
@@ -71,7 +71,7 @@ pub fn strong_components(graph: &Graph<'_>) -> Components {
                 break;
             };
             let (node, number) = (*node, *number);
-            // Targets that are new end the search; of the others, those in complete parts say nothing.
+            // New targets end the search; targets in complete components are skipped.
             next = edges.find(|target| match low.get(*target as usize) {
                 Some(&NONE) => true,
                 Some(&reached) if parts.of[*target as usize] == NONE => {
@@ -92,7 +92,7 @@ pub fn strong_components(graph: &Graph<'_>) -> Components {
             waiting.push(node);
             if reached == number {
                 let part = parts.sizes.len() as u32;
-                // Those that were left since this one was entered.
+                // The nodes left since this one was entered.
                 let members = waiting.iter().rev();
                 let size = members.take_while(|member| low[**member as usize] >= number);
                 let size = size.count();

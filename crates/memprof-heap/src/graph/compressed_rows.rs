@@ -8,8 +8,8 @@ pub struct Rows {
 impl Rows {
     /// Sorts pairs (row, member) into rows.
     ///
-    /// Pairs come last first: members then stand in a row in order, and the offsets can serve as the places to write
-    /// to, which go down to where the rows begin. Pairs of rows that there are not are left out.
+    /// Expects the pairs in reverse order: the members of each row then end up in order, and the offsets serve as write positions
+    /// that count down to the beginning of each row. Pairs with a row out of range are skipped.
     pub(super) fn sort(rows: usize, pairs: impl Iterator<Item = (u32, u32)> + Clone) -> Rows {
         let mut offsets = vec![0u32; rows + 1];
         pairs.clone().for_each(|(row, _)| {
@@ -36,17 +36,17 @@ impl Rows {
         Rows { offsets, members }
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     pub fn len(&self) -> usize {
         self.offsets.len().saturating_sub(1)
     }
 
-    /// Whether there are no rows.
+    /// Whether it has no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// A row, in ascending order; empty if there is no such row.
+    /// A row, in ascending order; empty if out of range.
     #[inline]
     pub fn row(&self, row: u32) -> &[u32] {
         let row = row as usize;

@@ -1,6 +1,6 @@
 use super::{BitSet, Graph};
 
-/// A node that a walk comes to.
+/// A node reached by a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Visit {
     /// The node.
@@ -9,8 +9,8 @@ pub struct Visit {
     pub parent: Option<u32>,
 }
 
-/// Walks depth first over the nodes that are at most `distance` edges away from `start`, each once, edges in order.
-/// The walk's own way to a node may be longer than the shortest one, which is what counts.
+/// Walks depth first over the nodes that are at most `distance` edges away from `start`, each once, edges in order. The distance
+/// is that of the shortest path, although the walk may take a longer one.
 pub fn depth_first(graph: &Graph<'_>, start: u32, distance: u32) -> Vec<Visit> {
     let near = within(graph, start, distance);
     let mut reached = BitSet::new(graph.len());
@@ -39,7 +39,7 @@ pub fn depth_first(graph: &Graph<'_>, start: u32, distance: u32) -> Vec<Visit> {
     visits
 }
 
-/// The nodes that are at most so many edges away.
+/// The nodes at most `distance` edges away.
 fn within(graph: &Graph<'_>, start: u32, distance: u32) -> BitSet {
     let mut near = BitSet::new(graph.len());
     let mut level = Vec::from_iter(near.insert(start).then_some(start));

@@ -11,7 +11,7 @@ pub fn children(dominators: &Dominators) -> Rows {
     Rows::sort(dominators.parent.len(), pairs)
 }
 
-/// How many dominators each node has; [`NONE`] for nodes that the root does not reach.
+/// The number of dominators of each node; [`NONE`] for nodes that the root does not reach.
 pub fn depths(dominators: &Dominators) -> Vec<u32> {
     let mut depths = vec![NONE; dominators.parent.len()];
     for &node in &dominators.order {
@@ -23,7 +23,7 @@ pub fn depths(dominators: &Dominators) -> Vec<u32> {
     depths
 }
 
-/// The nearest node that dominates all of the nodes that the root reaches, be it one of them; [`NONE`] if it reaches none.
+/// The nearest node that dominates all reachable `nodes`, possibly one of them; [`NONE`] if the root reaches none.
 pub fn nearest_common(dominators: &Dominators, nodes: &[u32]) -> u32 {
     let mut nodes = nodes.iter().filter(|node| dominators.reaches(**node));
     let Some(&first) = nodes.next() else {
@@ -31,7 +31,7 @@ pub fn nearest_common(dominators: &Dominators, nodes: &[u32]) -> u32 {
     };
     let mut way = vec![first];
     way.extend(dominators.ancestors(first));
-    // How far up that way each node that was met joins it; so no step is taken twice.
+    // How far up the path each visited node joins it, so that no step is taken twice.
     let mut joins: FxHashMap<u32, usize> = way.iter().copied().zip(0..).collect();
     let mut common = 0;
     let mut trail = Vec::new();
@@ -53,22 +53,22 @@ pub fn nearest_common(dominators: &Dominators, nodes: &[u32]) -> u32 {
     way[common]
 }
 
-/// The dominator tree with its nodes in such an order that each subtree stands together.
+/// The dominator tree with its nodes ordered so that each subtree is contiguous.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tree {
-    /// Where each node stands, [`NONE`] if the root does not reach it.
+    /// The position of each node, [`NONE`] if the root does not reach it.
     places: Vec<u32>,
     nodes: Vec<u32>,
-    /// The first place behind the subtree of each of `nodes`.
+    /// The end of the subtree of each of `nodes`.
     ends: Vec<u32>,
 }
 
 impl Tree {
-    /// Puts the nodes in order.
+    /// Orders the nodes.
     pub fn of(dominators: &Dominators) -> Tree {
         let order = &dominators.order;
-        // Nodes are counted as they stand in `order`, which is not far from the order that is wanted: what is read and
-        // written together lies side by side. By the numbers of nodes it lies anywhere in memory.
+        // Counts nodes by their positions in `order`, which is close to the final order, so that memory accesses are local.
+        // Indexing by node number would scatter them.
         let mut places = vec![NONE; dominators.parent.len()];
         for (&node, index) in order.iter().zip(0..) {
             places[node as usize] = index;
@@ -89,7 +89,7 @@ impl Tree {
                 *sum += size;
             }
         }
-        // While places are given out: where the next child of each node goes.
+        // While positions are assigned: the position of each node's next child.
         let mut next = vec![0_u32; order.len()];
         let mut nodes = vec![NONE; order.len()];
         let mut ends = vec![0_u32; order.len()];
@@ -114,31 +114,31 @@ impl Tree {
         }
     }
 
-    /// The nodes in order: each one before those that it dominates.
+    /// The nodes in order, each before the nodes that it dominates.
     pub fn nodes(&self) -> &[u32] {
         &self.nodes
     }
 
-    /// The first place behind the subtree of each of [`Tree::nodes`].
+    /// The end of the subtree of each of [`Tree::nodes`].
     pub fn ends(&self) -> &[u32] {
         &self.ends
     }
 
-    /// Where a node stands among [`Tree::nodes`].
+    /// The position of a node in [`Tree::nodes`].
     #[inline]
     pub fn place(&self, node: u32) -> Option<u32> {
         let place = *self.places.get(node as usize)?;
         (place != NONE).then_some(place)
     }
 
-    /// How many nodes there are in the subtree of a node, itself included; 0 if the root does not reach it.
+    /// The number of nodes in the subtree of a node, including itself; 0 if the root does not reach it.
     #[inline]
     pub fn subtree_size(&self, node: u32) -> u32 {
         let size = |place: u32| self.ends[place as usize] - place;
         self.place(node).map_or(0, size)
     }
 
-    /// The first place behind the subtree of a node; 0 if the root does not reach it.
+    /// The end of the subtree of a node; 0 if the root does not reach it.
     #[inline]
     pub fn subtree_end(&self, node: u32) -> u32 {
         self.place(node)
@@ -166,13 +166,13 @@ impl Tree {
         })
     }
 
-    /// The nodes in the subtree of a node, itself first.
+    /// The nodes in the subtree of a node, starting with itself.
     pub fn subtree(&self, node: u32) -> &[u32] {
         let start = self.place(node).unwrap_or(0) as usize;
         &self.nodes[start..self.subtree_end(node) as usize]
     }
 
-    /// Whether `node` is in the subtree of `top`: is `top`, or dominated by it.
+    /// Whether `node` is in the subtree of `top`, `top` included.
     #[inline]
     pub fn contains(&self, top: u32, node: u32) -> bool {
         match (self.place(top), self.place(node)) {

@@ -1,4 +1,4 @@
-//! Dominators: which node all paths to a node lead through.
+//! Dominators: the nodes on every path from the root to a node.
 
 mod forest;
 mod numbering;
@@ -14,7 +14,7 @@ use numbering::{Numbering, Other, Seen};
 pub struct Dominators {
     /// The immediate dominator of each node; [`NONE`] for the root and for nodes that it does not reach.
     pub parent: Vec<u32>,
-    /// The nodes that the root reaches; each one stands behind its dominators, the root is first.
+    /// The nodes that the root reaches, the root first, each behind its dominators.
     pub order: Vec<u32>,
 }
 
@@ -47,8 +47,8 @@ impl Dominators {
 /// Werneck, "Finding dominators in practice", 2006): numbers nodes in depth-first order, finds semidominators from the
 /// last number to the first, and takes the nearest common ancestor of a node's semidominator and its parent.
 ///
-/// Near linear on anything but graphs made to be hard on it, while the iterative algorithm that is usual in compilers is
-/// quadratic on lists linked both ways. Takes about 28 bytes a node and 8 bytes for each edge that is no tree edge.
+/// Near linear except on adversarial graphs, while the iterative algorithm common in compilers is quadratic on doubly linked
+/// lists. Takes about 28 bytes per node and 8 bytes per non-tree edge.
 pub fn dominators(graph: &Graph<'_>, root: u32) -> Dominators {
     dominators_unless(graph, root, Stop::default()).expect("nothing stops it")
 }
@@ -76,8 +76,8 @@ pub fn dominators_unless(
         let index = number as usize;
         fetch(&order[..index], &seen, &others, &forest);
         let mut semi = parent[index];
-        // Sources come in descending order. The last ones often reach a node another way than the first path to
-        // it, which settles at once that it hangs on the root: nothing is less.
+        // Sources come in descending order. The last ones often reach a node by another path than the first one, so that its
+        // semidominator is the root. Nothing is lower, so the loop ends.
         let mut next = seen[order[index] as usize].others;
         while semi != 0 && next != NONE {
             let other = others[next as usize];
@@ -96,12 +96,12 @@ pub fn dominators_unless(
             }
         }
         forest.link(number, semi);
-        // The list is done with, so there is room for what the second pass needs.
+        // The list is no longer needed, so the second pass reuses its field.
         seen[order[index] as usize].others = semi;
     }
     drop((forest, others, instances));
 
-    // From here on `parent` holds dominators, as far as they are known.
+    // From here on `parent` has the dominators known so far.
     for number in 1..order.len() {
         stop.at(number as u32)?;
         let seen = &mut seen[order[number] as usize];
@@ -123,8 +123,8 @@ pub fn dominators_unless(
     })
 }
 
-/// Reads what will be needed for nodes that are some steps ahead, the last ones in `order`. Each of these reads goes
-/// somewhere else in memory and would be waited for at its turn; now they wait together.
+/// Prefetches data for the nodes some steps ahead, the last ones in `order`. These reads are scattered in memory; issued
+/// together, their cache misses overlap.
 #[inline]
 fn fetch(order: &[u32], seen: &[Seen], others: &[Other], forest: &Forest) {
     let ahead = |steps: usize| {

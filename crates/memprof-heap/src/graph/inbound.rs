@@ -1,9 +1,9 @@
 use super::{BitSet, Graph, Rows};
 
-/// The referrers of all nodes. Extra edges are kept apart: a class has as many as it has instances.
+/// The referrers of all nodes. Extra edges are separate: a class has one from each of its instances.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inbound {
-    /// The nodes whose rows name a node, as often as they do, in ascending order.
+    /// The nodes whose rows contain a node, once for each occurrence, in ascending order.
     pub referrers: Rows,
     /// The members of each group, in ascending order.
     pub members: Rows,
@@ -12,7 +12,7 @@ pub struct Inbound {
 }
 
 impl Inbound {
-    /// Turns a graph round.
+    /// Reverses a graph.
     pub fn of(graph: &Graph<'_>) -> Inbound {
         let sources = graph.nodes().rev();
         let edges = sources.flat_map(|node| graph.row(node).iter().map(move |to| (*to, node)));
@@ -33,7 +33,7 @@ impl Inbound {
         }
     }
 
-    /// The nodes whose extra edge leads to a node; in ascending order within each group.
+    /// The nodes whose extra edge leads to a node, in ascending order within each group.
     pub fn instances(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
         let first = self.groups.partition_point(|(class, _)| *class < node);
         let groups = self.groups[first..].iter();
@@ -41,21 +41,21 @@ impl Inbound {
         groups.flat_map(|(_, group)| self.members.row(*group).iter().copied())
     }
 
-    /// All nodes that refer to a node, as often as they do: through their rows, then through their extra edges.
+    /// All referrers of a node, once for each edge: through their rows, then through their extra edges.
     pub fn edges(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
         let referrers = self.referrers.row(node).iter().copied();
         referrers.chain(self.instances(node))
     }
 }
 
-/// The nodes that refer to a node, through their rows or their extra edges; each one once, in ascending order.
+/// The referrers of a node, through their rows or their extra edges; each once, in ascending order.
 ///
-/// Looks through all edges: for single questions, for which turning the graph round takes too long.
+/// Scans all edges: for single queries, which do not justify reversing the graph.
 pub fn referrers_of(graph: &Graph<'_>, node: u32) -> Vec<u32> {
     let mut found = Vec::new();
     let hits = graph.targets.iter().zip(0u32..);
     for (_, place) in hits.filter(|(target, _)| **target == node) {
-        // The last row that begins here or before; empty ones before it begin here, too.
+        // The last row that begins here or before; preceding empty rows also begin here.
         let source = graph.offsets.partition_point(|start| *start <= place);
         let source = source.saturating_sub(1) as u32;
         if graph.row(source).contains(&node) && found.last() != Some(&source) {
@@ -75,7 +75,7 @@ pub fn referrers_of(graph: &Graph<'_>, node: u32) -> Vec<u32> {
     found
 }
 
-/// The nodes that reach some member of a set, the members included.
+/// The nodes that reach any member of a set, including the members.
 pub fn ancestors(inbound: &Inbound, set: &BitSet) -> BitSet {
     let mut reached = BitSet::new(inbound.referrers.len());
     reached.unite(set);

@@ -1,8 +1,7 @@
-//! Directed graphs in compressed rows, and what can be asked of them: dominators, retained sizes, shortest paths,
-//! referrers, reachability.
+//! Directed graphs in compressed rows, and queries on them: dominators, retained sizes, shortest paths, referrers, reachability.
 //!
-//! Everything here works on numbers and knows nothing of Ruby. Nodes are `u32`; no algorithm recurses, so the depth of a
-//! graph does not matter; numbers out of range are skipped.
+//! Everything here works on numbers and is independent of Ruby. Nodes are `u32`; no algorithm recurses, so the depth of a graph
+//! does not matter; numbers out of range are skipped.
 
 use std::ops::Range;
 
@@ -39,20 +38,20 @@ pub use stop::{Stop, Stopped};
 /// No node.
 pub const NONE: u32 = u32::MAX;
 
-/// A directed graph in compressed rows. Edges may be there more than once, and lead from a node to itself.
+/// A directed graph in compressed rows. May have duplicate edges and loops.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Graph<'a> {
-    /// Where the row of each node begins in `targets`, and where the last one ends: one more than there are nodes.
+    /// Where the row of each node begins in `targets`, and the end of the last one: one more than the number of nodes.
     pub offsets: &'a [u32],
-    /// What the nodes refer to, row after row.
+    /// The targets of all edges, row after row.
     pub targets: &'a [u32],
-    /// One more edge of each node.
+    /// One additional edge per node.
     pub extra: Extra<'a>,
-    /// Nodes whose edges do not count. A few: each visit of a node looks through all of them.
+    /// Nodes whose edges are ignored. Only a few: each visit of a node scans them all.
     pub silent: &'a [u32],
 }
 
-/// One more edge of each node, kept as a table: nodes of one group have the same target.
+/// One additional edge per node, as a table: nodes of one group have the same target.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Extra<'a> {
     /// The group of each node; may be shorter than the number of nodes.
@@ -62,12 +61,12 @@ pub struct Extra<'a> {
 }
 
 impl<'a> Graph<'a> {
-    /// How many nodes there are.
+    /// The number of nodes.
     pub fn len(&self) -> usize {
         self.offsets.len().saturating_sub(1)
     }
 
-    /// Whether there are no nodes.
+    /// Whether it has no nodes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -77,7 +76,7 @@ impl<'a> Graph<'a> {
         0..self.len() as u32
     }
 
-    /// The same graph, but edges out of these nodes do not count.
+    /// The same graph, ignoring the edges of these nodes.
     pub fn without_edges_of(self, silent: &'a [u32]) -> Graph<'a> {
         Graph { silent, ..self }
     }
@@ -104,8 +103,8 @@ impl<'a> Graph<'a> {
         (class != NONE && !self.is_silent(node)).then_some((group, class))
     }
 
-    /// Whether the rows are in order and all targets are nodes. Algorithms pass over what is not, at no cost; this is for
-    /// those who read a graph from a file and report it.
+    /// Whether the rows are in order and all targets are nodes. Algorithms skip anything else at no cost; this is for callers
+    /// that read a graph from a file and report errors.
     pub fn is_sound(&self) -> bool {
         let nodes = self.len() as u32;
         let ordered = self.offsets.windows(2).all(|pair| pair[0] <= pair[1]);
@@ -120,7 +119,7 @@ impl<'a> Graph<'a> {
             && (self.extra.class.iter()).all(|class| *class == NONE || node(class))
     }
 
-    /// Where the row of a node is in `targets`; empty if the node is silent or there is no such row.
+    /// The position of a node's row in `targets`; empty if the node is silent or out of range.
     #[inline]
     fn span(&self, node: u32) -> (u32, u32) {
         let node_index = node as usize;

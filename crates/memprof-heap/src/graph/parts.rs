@@ -3,15 +3,15 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::thread;
 
-/// Threads at most: from then on memory is what is waited for.
+/// Maximum number of threads: beyond that, memory is the bottleneck.
 const THREADS: usize = 8;
 
-/// Numbers that a thread takes at a time, if it is no matter: enough that taking them costs nothing, and few enough that the
-/// threads end together. Tests have small heaps, and are to see several parts of them.
+/// The default number of items that a thread takes at a time: enough that taking them costs nothing, and few enough that the
+/// threads end together. Small in tests, whose small heaps must have several parts.
 pub const PART: usize = if cfg!(test) { 64 } else { 1 << 16 };
 
-/// Works through the numbers below `length` in several threads, part by part, each thread with a state of its own. Returns
-/// the states. Which parts a thread gets is not known; it gets them in ascending order.
+/// Processes the numbers below `length` in several threads, part by part, each thread with a state of its own. Returns the
+/// states. A thread gets arbitrary parts in ascending order.
 pub fn in_parts<S: Send>(
     length: usize,
     part: usize,
@@ -23,7 +23,7 @@ pub fn in_parts<S: Send>(
     share(length.div_ceil(part), parts, state, work)
 }
 
-/// A value for each number below `length`, found in several threads.
+/// A value for each number below `length`, computed in several threads.
 pub fn filled<T: Copy + Default + Send>(length: usize, value: impl Fn(u32) -> T + Sync) -> Vec<T> {
     let mut values = vec![T::default(); length];
     let parts = values.chunks_mut(PART).zip((0..).step_by(PART));
@@ -36,7 +36,7 @@ pub fn filled<T: Copy + Default + Send>(length: usize, value: impl Fn(u32) -> T 
     values
 }
 
-/// How long pieces are if each one costs something of its own: so few that threads still end together.
+/// The length of pieces with a fixed cost each: long, but short enough that threads still end together.
 pub fn piece_of(length: usize) -> usize {
     length.div_ceil(threads(usize::MAX) * 2).max(PART)
 }
@@ -46,7 +46,7 @@ fn threads(items: usize) -> usize {
     available.min(THREADS).min(items).max(1)
 }
 
-/// Has several threads take so many items, one after the other.
+/// Distributes items among several threads, one at a time.
 pub fn share<I: Iterator + Send, S: Send>(
     count: usize,
     items: I,
@@ -70,10 +70,10 @@ pub fn share<I: Iterator + Send, S: Send>(
     states.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs it in so many threads, one of them the caller's. Compiled once for all work.
+/// Runs a closure in so many threads, including the caller's. Not generic, so it is compiled once.
 fn in_threads(count: usize, run: &(dyn Fn() + Sync)) {
     thread::scope(|scope| {
-        // Threads that cannot be started are not needed: the calling thread does the rest.
+        // Threads that fail to start are not needed: the calling thread does the rest.
         let start = |_| thread::Builder::new().spawn_scoped(scope, run).ok();
         let others: Vec<_> = (1..count).map_while(start).collect();
         run();

@@ -5,15 +5,15 @@ use super::{BitSet, Graph, NONE, Stop, Stopped};
 /// Shortest paths from a root to all nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Paths {
-    /// The node before each node on its path; [`NONE`] for the root and for nodes that it does not reach.
+    /// The preceding node on each node's path; [`NONE`] for the root and for nodes that it does not reach.
     pub parent: Vec<u32>,
-    /// How many edges the longest of the paths has.
+    /// The number of edges on the longest path.
     pub longest: u32,
     root: u32,
 }
 
 impl Paths {
-    /// The path to a node, from the root on; empty if there is none.
+    /// The path from the root to a node; empty if the root does not reach it.
     pub fn path(&self, node: u32) -> Vec<u32> {
         let before = |node: &u32| {
             let parent = *self.parent.get(*node as usize)?;
@@ -28,12 +28,12 @@ impl Paths {
     }
 }
 
-/// Finds a shortest path to each node, breadth first. Of nodes that would do as the one before, it is the lowest.
+/// Finds a shortest path to each node, breadth first. Among possible preceding nodes, picks the lowest.
 pub fn shortest_paths(graph: &Graph<'_>, root: u32) -> Paths {
     shortest_paths_avoiding(graph, root, &BitSet::default())
 }
 
-/// The same, for paths that may end at the nodes to be avoided, but not lead through them. The root itself is not avoided.
+/// The same, for paths that may end at the avoided nodes, but not lead through them. The root itself is never avoided.
 pub fn shortest_paths_avoiding(graph: &Graph<'_>, root: u32, avoid: &BitSet) -> Paths {
     let ways = Ways {
         graph: *graph,
@@ -43,14 +43,14 @@ pub fn shortest_paths_avoiding(graph: &Graph<'_>, root: u32, avoid: &BitSet) -> 
     Paths::find(root, ways, Stop::default()).expect("nothing stops it")
 }
 
-/// A part of a graph that paths may take.
+/// The part of a graph that paths may use.
 #[derive(Clone, Copy)]
 pub struct Ways<'a> {
     /// The graph.
     pub graph: Graph<'a>,
     /// Nodes that paths do not lead through.
     pub avoid: &'a BitSet,
-    /// Further edges, also out of nodes to be avoided.
+    /// Further edges, including edges out of avoided nodes.
     pub more: &'a FxHashMap<u32, Vec<u32>>,
 }
 
@@ -72,7 +72,7 @@ impl Paths {
         Ok(paths)
     }
 
-    /// Goes on from nodes that were reached to those that were not, by other ways.
+    /// Continues from reached nodes to unreached ones, by other edges.
     ///
     /// # Errors
     /// If it is stopped.
@@ -121,7 +121,7 @@ impl Paths {
     }
 }
 
-/// Sorts different numbers below `limit`: through a set if they are so many that this is faster.
+/// Sorts distinct numbers below `limit`, through a bit set if there are enough of them to make it faster.
 fn sort(nodes: &mut Vec<u32>, limit: usize) {
     if nodes.len() < limit / 64 {
         nodes.sort_unstable();

@@ -1,13 +1,13 @@
 use super::{BitSet, Graph};
 
-/// The nodes that can be reached from some nodes, these included.
+/// The nodes reachable from some nodes, including these.
 pub fn reachable(graph: &Graph<'_>, from: &[u32]) -> BitSet {
     let mut reached = BitSet::new(graph.len());
     spread(graph, from, &mut reached, None);
     reached
 }
 
-/// The nodes that can be reached from some nodes if others are not there.
+/// The nodes reachable from some nodes without others.
 pub fn reachable_without(graph: &Graph<'_>, from: &[u32], without: &BitSet) -> BitSet {
     let mut reached = BitSet::new(graph.len());
     reached.unite(without);
@@ -16,24 +16,24 @@ pub fn reachable_without(graph: &Graph<'_>, from: &[u32], without: &BitSet) -> B
     reached
 }
 
-/// What `root` would no longer reach if all members of the set were gone; those it reaches now are part of it.
+/// The nodes that `root` would no longer reach without the members of the set, including the reachable members.
 ///
-/// Exact, by two walks over the graph. See [`retained_of_top_members`](super::retained_of_top_members) for what can be
-/// had without.
+/// Exact, by two walks over the graph. See [`retained_of_top_members`](super::retained_of_top_members) for an approximation
+/// without walks.
 pub fn retained_of_set(graph: &Graph<'_>, root: u32, set: &BitSet) -> BitSet {
     let mut retained = reachable(graph, &[root]);
     retained.subtract(&reachable_without(graph, &[root], set));
     retained
 }
 
-/// How many nodes each node reaches, itself included: one walk a node.
+/// The number of nodes that each node reaches, including itself: one walk per node.
 pub fn reachable_counts(graph: &Graph<'_>, nodes: &[u32]) -> Vec<u64> {
     let mut reached = BitSet::new(graph.len());
     let mut found = Vec::new();
     let counts = nodes.iter().map(|&node| {
         found.clear();
         spread(graph, &[node], &mut reached, Some(&mut found));
-        // So a walk costs what it reaches, not the size of the graph.
+        // Makes the cost of a walk depend on the nodes reached, not the size of the graph.
         for node in &found {
             reached.remove(*node);
         }
@@ -42,7 +42,7 @@ pub fn reachable_counts(graph: &Graph<'_>, nodes: &[u32]) -> Vec<u64> {
     counts.collect()
 }
 
-/// Adds to a set all that can be reached through nodes that are not in it yet, and to a list what was added.
+/// Adds all nodes reachable through nodes outside the set to the set, and to a list.
 fn spread(graph: &Graph<'_>, from: &[u32], reached: &mut BitSet, mut found: Option<&mut Vec<u32>>) {
     let mut stack = Vec::new();
     for &start in from {

@@ -1,7 +1,7 @@
 use super::{BitSet, Dominators};
 
-/// The retained size of each node: its own size and that of all nodes that only it keeps alive. A node that the root does
-/// not reach retains itself. Sums beyond `u64` stay at the greatest number.
+/// The retained size of each node: its own size and that of all nodes that only it retains. A node that the root does not reach
+/// retains itself. Sums saturate at [`u64::MAX`].
 pub fn retained(dominators: &Dominators, size: impl Fn(u32) -> u64) -> Vec<u64> {
     let mut retained: Vec<u64> = (0..dominators.parent.len() as u32).map(size).collect();
     for &node in dominators.order.iter().rev() {
@@ -14,7 +14,7 @@ pub fn retained(dominators: &Dominators, size: impl Fn(u32) -> u64) -> Vec<u64> 
     retained
 }
 
-/// The members of a set that the root reaches and that have no other member among their dominators, in ascending order.
+/// The members of a set that the root reaches and no other member dominates, in ascending order.
 pub fn top_members(dominators: &Dominators, set: &BitSet) -> Vec<u32> {
     let mut covered = BitSet::new(dominators.parent.len());
     let mut top = Vec::new();
@@ -33,11 +33,11 @@ pub fn top_members(dominators: &Dominators, set: &BitSet) -> Vec<u32> {
     top
 }
 
-/// The retained sizes of a set's top members, summed up.
+/// The sum of the retained sizes of a set's top members.
 ///
-/// This is what the members keep alive *each for itself*: what hangs on several members together, so that none of
-/// them dominates it, is missing. [`retained_of_set`](super::retained_of_set) counts that, too, and so is never less,
-/// but takes a walk over the whole graph for each set.
+/// Counts only what *each member by itself* retains. Nodes retained by several members together, so that no member dominates
+/// them, are missing. [`retained_of_set`](super::retained_of_set) counts those, too, so it is never smaller, but walks the whole
+/// graph for each set.
 pub fn retained_of_top_members(dominators: &Dominators, retained: &[u64], set: &BitSet) -> u64 {
     let top = top_members(dominators, set);
     let sizes = top.iter().filter_map(|node| retained.get(*node as usize));

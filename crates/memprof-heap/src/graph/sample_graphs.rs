@@ -1,4 +1,4 @@
-//! For tests: made-up graphs, and slow answers that are easy to trust.
+//! For tests: generated graphs, and slow but obviously correct algorithms.
 
 use super::{BitSet, Extra, Graph, NONE};
 pub use memprof_dump::testing::Random;
@@ -39,7 +39,7 @@ impl Made {
     }
 }
 
-/// How many graphs the tests look at.
+/// The number of graphs that tests check.
 pub const GRAPHS: u64 = 4000;
 
 /// A small graph of one of many shapes, some with extra edges, some with silent nodes; and a root.
@@ -51,7 +51,7 @@ pub fn make(seed: u64) -> (Made, u32) {
     let nodes = 1 + random.below(if seed % 10 == 0 { 60 } else { 14 }) as u32;
     let mut edges = shape(&mut random, seed, nodes);
     if random.one_in(3) {
-        // Other names for the nodes, so that order says nothing.
+        // Renames the nodes, so that their order carries no information.
         let mut names: Vec<u32> = (0..nodes).collect();
         for place in (1..nodes as usize).rev() {
             names.swap(place, random.below(place as u64 + 1) as usize);
@@ -98,12 +98,12 @@ fn shape(random: &mut Random, seed: u64, nodes: u32) -> Vec<(u32, u32)> {
         2 => list.chain(back).collect(),
         3 => (1..nodes).map(|node| (0, node)).collect(),
         4 => (1..nodes).map(|node| (node, 0)).collect(),
-        // All nodes of a list and their mirror images: no loop has one entry.
+        // All nodes of a list and their mirror images: every loop has several entries.
         5 => list
             .chain(back)
             .chain((1..nodes).map(|node| (0, node)))
             .collect(),
-        // The list that is hard on iterative algorithms: each node is entered from behind as well.
+        // The worst case for iterative algorithms: each node is also entered from behind.
         6 => {
             let half = nodes / 2;
             let ladder = (0..half).flat_map(|step| [(step, step + half), (step + half, step)]);
@@ -126,7 +126,7 @@ fn shape(random: &mut Random, seed: u64, nodes: u32) -> Vec<(u32, u32)> {
     edges
 }
 
-/// What is reached if some nodes are not there: looks at all edges until nothing is added.
+/// The nodes reached without some nodes: scans all edges until nothing is added.
 pub fn reached(graph: &Graph<'_>, from: u32, gone: &BitSet) -> BitSet {
     let mut reached = BitSet::new(graph.len());
     if !gone.contains(from) {
@@ -148,7 +148,7 @@ pub fn reached(graph: &Graph<'_>, from: u32, gone: &BitSet) -> BitSet {
     }
 }
 
-/// The nodes that are lost without each node, itself included; none for nodes that the root does not reach.
+/// The nodes lost without each node, including itself; empty for nodes that the root does not reach.
 pub fn lost(graph: &Graph<'_>, root: u32) -> Vec<BitSet> {
     let all = reached(graph, root, &BitSet::default());
     let lost = graph.nodes().map(|node| {
@@ -162,7 +162,7 @@ pub fn lost(graph: &Graph<'_>, root: u32) -> Vec<BitSet> {
     lost.collect()
 }
 
-/// The immediate dominators, from what is lost: of a node's dominators, the one with the least to lose.
+/// The immediate dominators, from the lost nodes: of a node's dominators, the one that loses the fewest.
 pub fn parents(lost: &[BitSet]) -> Vec<u32> {
     let parents = (0..lost.len() as u32).map(|node| {
         let above = (0..lost.len() as u32).filter(|other| *other != node);
@@ -228,7 +228,7 @@ pub fn iterative(graph: &Graph<'_>, root: u32) -> Vec<u32> {
     parent
 }
 
-/// The number of edges on the shortest paths, by trying all edges again and again.
+/// The number of edges on the shortest paths, by relaxing all edges repeatedly.
 pub fn distances(graph: &Graph<'_>, root: u32, avoid: &BitSet) -> Vec<u32> {
     let mut distances = vec![NONE; graph.len()];
     distances[root as usize] = 0;

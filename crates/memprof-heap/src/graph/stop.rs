@@ -1,32 +1,32 @@
-//! Giving up what takes long.
+//! Cancels long-running work.
 
 use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Steps between two looks at whether to go on; a power of two.
+/// Steps between two checks; a power of two.
 const STEPS: u32 = 1 << 16;
 
-/// Says whether something that takes long is still wanted.
+/// Whether long-running work is still wanted.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stop<'s>(Option<&'s AtomicBool>);
 
-/// The work was stopped, because its result is no longer wanted.
+/// The work was stopped, as its result is no longer wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stopped;
 
 impl<'s> From<Option<&'s AtomicBool>> for Stop<'s> {
-    /// Work ends soon after this becomes true; never if there is none.
+    /// Work ends soon after this becomes true; never if it is `None`.
     fn from(stop: Option<&'s AtomicBool>) -> Stop<'s> {
         Stop(stop)
     }
 }
 
 impl Stop<'_> {
-    /// Whether to go on.
+    /// Checks whether to continue.
     ///
     /// # Errors
-    /// If not.
+    /// If stopped.
     pub fn check(self) -> Result<(), Stopped> {
         match self.0 {
             Some(stop) if stop.load(Ordering::Relaxed) => Err(Stopped),
@@ -34,10 +34,10 @@ impl Stop<'_> {
         }
     }
 
-    /// Whether to go on, looked at in one of many steps only, so that each of them can ask.
+    /// The same, but checks only once in many steps, so that each step can call it.
     ///
     /// # Errors
-    /// If not.
+    /// If stopped.
     #[inline(always)]
     pub fn at(self, step: u32) -> Result<(), Stopped> {
         if step % STEPS == 0 {

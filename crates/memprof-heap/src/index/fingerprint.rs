@@ -1,4 +1,4 @@
-//! Which dump an index is of.
+//! Identifies the dump of an index.
 
 use std::fs::File;
 use std::io;
@@ -6,11 +6,11 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 
 use serde::{Deserialize, Serialize};
 
-/// Bytes looked at in each of the places that a fingerprint is taken of.
+/// Bytes sampled at each place of a fingerprint.
 const SAMPLE: u64 = 4096;
 const SAMPLES: u64 = 16;
 
-/// Which dump an index is of.
+/// Identifies the dump of an index.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in super::super) struct Fingerprint {
     length: u64,
@@ -19,7 +19,7 @@ pub(in super::super) struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// Of a dump: its length, when it was written, and some of its bytes.
+    /// The fingerprint of a dump: its length, modification time, and a sample of its bytes.
     pub fn of(dump: &File) -> io::Result<Fingerprint> {
         let metadata = dump.metadata()?;
         let length = metadata.len();

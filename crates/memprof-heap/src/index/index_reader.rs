@@ -1,4 +1,4 @@
-//! Reading an index: its directory and small tables at once, columns when they are asked for.
+//! Reads an index: its directory and small tables at once, columns on demand.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -22,17 +22,17 @@ use crate::texts::Texts;
 use crate::{Category, Heap, NONE, note_kind};
 use memprof_dump::record::{Kind, NameId, Shape};
 
-/// Bytes behind the directory that say where it is.
+/// Bytes behind the directory that contain its place.
 const TRAILER: u64 = 32;
 
-/// An index that may be used: it is ours, or the superuser's.
+/// Whether an index may be used: it must belong to this user or the superuser.
 fn trusted(metadata: &Metadata, own: u32) -> bool {
     metadata.is_file() && (metadata.uid() == own || metadata.uid() == 0)
 }
 
-/// The heap of an index; `None` if there is none for this dump.
+/// The heap from an index; `None` without a valid index for this dump.
 pub(in super::super) fn read(path: &Path, fingerprint: &Fingerprint, own: u32) -> Option<Heap> {
-    // Without waiting: somebody may have put a pipe there.
+    // Nonblocking: the path may be a pipe.
     let mut options = OpenOptions::new();
     let flags = OFlags::NONBLOCK.bits() as i32;
     let file = options.read(true).custom_flags(flags).open(path).ok()?;

@@ -1,4 +1,4 @@
-//! Writing an index.
+//! Writes an index.
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -11,10 +11,10 @@ use crate::sizes::Sizes;
 use crate::{Heap, NONE};
 use memprof_dump::record::NameId;
 
-/// Parts begin at multiples of this.
+/// The alignment of parts.
 const ALIGNMENT: u64 = 64;
 
-/// Writes parts one behind the other.
+/// Writes parts one after another.
 struct PartWriter<'s> {
     stop: Stop<'s>,
     file: File,
@@ -54,7 +54,7 @@ pub(in super::super) fn begin(file: &mut File) -> io::Result<()> {
     file.write_all(&[0; 4])
 }
 
-/// Writes all parts behind the texts, where the file stands, unless it is stopped.
+/// Writes all parts behind the texts, at the current position of the file, unless it is stopped.
 pub(in super::super) fn write(
     heap: &Heap,
     mut file: File,

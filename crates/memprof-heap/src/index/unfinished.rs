@@ -1,5 +1,5 @@
-//! An index while it is being written: `INDEX.PID.IN_PROGRESS`, on which its writer holds a lock. So a file without one is
-//! what a process left that was killed, and the next opening of the dump removes it.
+//! An index while it is being written: `INDEX.PID.IN_PROGRESS`, locked by its writer. An unlocked file was left by a killed
+//! process, and the next opening of the dump removes it.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
@@ -15,8 +15,8 @@ const ENDING: &[u8] = b".IN_PROGRESS";
 /// An index is worth a few attempts, but a dump can be read without one.
 const ATTEMPTS: usize = 5;
 
-/// The index that an opening of a heap is writing. The waiting caller has a second handle, and removes the file
-/// when the heap is no longer wanted: the process may end before the opening looks whether it is still wanted.
+/// The index being written while a heap is opened. The waiting caller has a second handle and removes the file when the heap is
+/// no longer wanted, as the process may end before the opening thread checks.
 #[derive(Clone, Debug, Default)]
 pub struct Unfinished(Arc<Mutex<State>>);
 
@@ -29,7 +29,7 @@ enum State {
 }
 
 impl Unfinished {
-    /// Takes the file away. There will be no other one.
+    /// Removes the file, and prevents another one.
     pub fn discard(&self) {
         let mut state = self.state();
         if let State::At(path) = &*state {
@@ -38,14 +38,14 @@ impl Unfinished {
         *state = State::Unwanted;
     }
 
-    /// A new file to write an index to; `None` if there can be none here.
+    /// A new file to write an index to; `None` if it cannot be created.
     pub(in super::super) fn create(&self, index: &Path) -> Option<File> {
         let mut state = self.state();
         if matches!(*state, State::Unwanted) {
             return None;
         }
-        // One that was just made may be taken for one that was left, before it is locked. Its name is gone then, or will
-        // be: the next one has another.
+        // A new file that is not locked yet may be taken for a stale one. The file is then removed, so the next attempt uses
+        // another name.
         for attempt in 0..ATTEMPTS {
             let mut name = index.as_os_str().to_owned();
             let more = if attempt == 0 {
@@ -58,7 +58,7 @@ impl Unfinished {
             let mut options = OpenOptions::new();
             options.read(true).write(true).create_new(true).mode(0o600);
             let file = options.open(&path).ok()?;
-            // Where there are no locks, no file is taken for one that was left, either.
+            // Without file locks, no file is taken for a stale one, either.
             let locked = flock(&file, FlockOperation::NonBlockingLockExclusive);
             if locked != Err(rustix::io::Errno::AGAIN) && same(&file, &path) {
                 *state = State::At(path);
@@ -68,7 +68,7 @@ impl Unfinished {
         None
     }
 
-    /// The index is whole, and gets its name.
+    /// Renames the complete index to its final name.
     pub(in super::super) fn finish(&self, index: &Path) -> io::Result<()> {
         let mut state = self.state();
         if let State::At(path) = &*state {
@@ -83,7 +83,7 @@ impl Unfinished {
     }
 }
 
-/// Removes what killed processes have left of an index.
+/// Removes unfinished indexes of killed processes.
 pub(in super::super) fn remove_stale(index: &Path) {
     let (Some(directory), Some(name)) = (index.parent(), index.file_name()) else {
         return;
@@ -102,7 +102,7 @@ pub(in super::super) fn remove_stale(index: &Path) {
     }
 }
 
-/// Whether a name is that of an index with a process id.
+/// Whether a name is that of an unfinished index with a process id.
 fn is_unfinished(name: &OsStr, index: &OsStr) -> bool {
     let rest = name.as_bytes().strip_prefix(index.as_bytes());
     let process = rest.and_then(|rest| rest.strip_prefix(b".")?.strip_suffix(ENDING));

@@ -1,4 +1,4 @@
-//! Dumps that are not as they should be.
+//! Malformed dumps.
 
 use super::{Heap, Options, read};
 use crate::{FOLDED, NONE};

@@ -84,7 +84,7 @@ fn an_index_of_another_dump_is_made_anew() {
     assert_eq!(heap.len(), fresh.len());
 }
 
-/// Another file of this name: heaps that are open go on reading theirs.
+/// Replaces the file by a new one: open heaps continue to read the old one.
 fn replace(path: &Path, bytes: &[u8]) {
     fs::remove_file(path).expect("removed");
     fs::write(path, bytes).expect("written");
@@ -113,7 +113,7 @@ fn a_damaged_index_harms_nobody() {
         let mut damaged = whole.clone();
         damaged[spot] ^= 0x55;
         replace(&index, &damaged);
-        // A part that is only read when it is asked for says so then.
+        // A damaged part fails when it is read on demand.
         let heap = open(&path);
         let _ = (heap.retained(), heap.labels(), heap.steps(), heap.object(3));
     }
@@ -131,7 +131,7 @@ fn without_room_for_an_index_there_is_none() {
     assert_eq!(left, 2);
 }
 
-/// Stopped while it does so, by its progress callback.
+/// Stopped at each stage by its progress callback.
 #[test]
 fn an_opening_that_is_stopped_leaves_nothing() {
     let (_directory, path) = dump();
@@ -184,7 +184,7 @@ fn stack_roots_can_be_ignored() {
     }
 }
 
-/// Compiled code refers to constants by itself, which would be the shorter path.
+/// Compiled code references constants directly, which would be the shorter path.
 #[test]
 fn compiled_code_is_the_last_root_to_be_named() {
     let directory = tempfile::tempdir().expect("a directory");

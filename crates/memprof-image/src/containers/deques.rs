@@ -1,5 +1,5 @@
-//! The array and the blocks of `std::deque` in libstdc++: `{array, its size, start, finish}`, each of the last two `{element,
-//! first and end of its block, place of the block in the array}`.
+//! The array and the blocks of `std::deque` in libstdc++: `{array, its size, start, finish}`. `start` and `finish` are `{element,
+//! begin of its block, end of its block, place of the block in the array}`.
 
 use super::Container;
 use super::finder::{Finder, Place, fits};
@@ -8,7 +8,7 @@ use crate::image::WORD;
 
 /// The smallest array.
 const PLACES: u64 = 8;
-/// What a block has room for: as many elements as 512 bytes take, at least one, so never half of that.
+/// Every block exceeds this size: it has as many elements as fit into 512 bytes, at least one.
 const HALF: u64 = 256;
 
 /// An end of a deque.
@@ -29,7 +29,7 @@ impl Iterator {
         })
     }
 
-    /// Bytes of a block, if all is in order.
+    /// Bytes of a block, if the iterator is valid.
     fn size(&self) -> Option<u64> {
         let is_inside = self.first <= self.element && self.element <= self.end;
         let size = self.end.checked_sub(self.first)?;
@@ -38,7 +38,7 @@ impl Iterator {
 }
 
 impl Finder<'_> {
-    /// A header found by the address of its array.
+    /// Checks for a header that contains the address of its array.
     pub(super) fn deque(&mut self, place: &Place<'_>, number: u32, array: Block) {
         if place.within == Some(number) {
             return;
@@ -51,7 +51,7 @@ impl Finder<'_> {
         }
     }
 
-    /// All blocks from the start to the finish; each of them is as large as its elements take.
+    /// All blocks from the start to the finish; each has the size that its elements need.
     fn blocks_of_deque(&mut self, place: &Place<'_>, array: Block) -> Option<Vec<u32>> {
         let places = place.word(1)?;
         let bytes = places.checked_mul(WORD)?;

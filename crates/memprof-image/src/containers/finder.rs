@@ -1,4 +1,4 @@
-//! Finds headers of containers: one pass over the memory that may have some.
+//! Finds headers of containers in one pass over the memory that may contain them.
 
 use std::ops::Range;
 
@@ -8,29 +8,29 @@ use crate::blocks::{Block, Kind};
 use crate::image::{GLIMPSE, WORD, Words};
 use crate::references::{Pieces, References};
 
-/// Words of a header before the address by which it is found, and words from that address on.
+/// Words of a header before the address that identifies it, and words from that address on.
 const BEFORE: usize = 2;
 const FROM: usize = 10;
-/// What malloc hands out at least.
+/// The smallest block that malloc returns.
 const SMALLEST: u64 = 24;
-/// Requests of this size may have a mapping of their own, of whole pages.
+/// Requests of this size may get a mapping of their own, of whole pages.
 const LARGE: u64 = 1 << 17;
 const LARGEST_PAGE: u64 = 1 << 16;
-/// A block that was walked through as a member of a ring.
+/// Marks a block visited as a member of a ring.
 const SEEN: u8 = 0x80;
 
-/// A word that is the address of a used block, and the words around it.
+/// A word with the address of a used block, and the words around it.
 pub(super) struct Place<'w> {
-    /// Where the word is.
+    /// The address of the word.
     pub at: u64,
-    /// The block that it is in, if it is in one.
+    /// The block that contains the word, if any.
     pub within: Option<u32>,
     words: &'w [u8],
     index: usize,
 }
 
 impl Place<'_> {
-    /// The word at a distance, in words; None if it belongs to something else.
+    /// The word at a distance, in words; None if it is outside of this memory.
     pub fn word(&self, distance: isize) -> Option<u64> {
         let index = self.index.checked_add_signed(distance)?;
         let start = index.checked_mul(WORD as usize)?;
@@ -39,13 +39,13 @@ impl Place<'_> {
     }
 }
 
-/// What is found so far.
+/// The containers found so far.
 pub(super) struct Finder<'a> {
     analysis: &'a Analysis,
     references: &'a References,
     words: Words<'a>,
     kinds: Vec<u8>,
-    /// Looks at elements that are still allowed: damaged memory could lead through the same ones again and again.
+    /// Remaining element visits: damaged memory could lead through the same ones again and again.
     steps: usize,
 }
 
@@ -61,7 +61,7 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// What all blocks are.
+    /// The role of each block.
     pub fn kinds(mut self) -> Vec<u8> {
         let analysis = self.analysis;
         let mut pieces = Pieces::new(&analysis.image);
@@ -78,7 +78,7 @@ impl<'a> Finder<'a> {
         self.kinds
     }
 
-    /// Whether a block references the beginning of another one, and is not what Ruby has for a String, an Array or the like.
+    /// Whether a block references the beginning of another one, and is not the buffer of a String, an Array or the like.
     fn may_have_headers(&self, number: u32) -> bool {
         let blocks = self.references.slots().start;
         (self.references.edges(number)).any(|(target, inner)| target < blocks && !inner)
@@ -130,7 +130,7 @@ impl<'a> Finder<'a> {
     /// The used block that begins at an address.
     #[inline]
     pub fn used_at(&self, address: u64) -> Option<(u32, Block)> {
-        // As glibc aligns blocks.
+        // The alignment of glibc's blocks.
         if address == 0 || address % 16 != 0 {
             return None;
         }
@@ -146,23 +146,23 @@ impl<'a> Finder<'a> {
         Some(self.analysis.block(number)?.address)
     }
 
-    /// The word behind an address by so many bytes.
+    /// The word at an offset from an address.
     pub fn word(&mut self, address: u64, offset: u64) -> Option<u64> {
         self.words.at(address.checked_add(offset)?)
     }
 
-    /// Whether that many elements can be: each of them has a block.
+    /// Whether so many elements are possible, as each of them has a block.
     pub fn is_count(&self, count: u64) -> bool {
         (1..=self.kinds.len() as u64).contains(&count)
     }
 
-    /// Whether there may be another look at an element.
+    /// Whether another element may be visited.
     pub fn step(&mut self) -> bool {
         self.steps = self.steps.saturating_sub(1);
         self.steps > 0
     }
 
-    /// Marks a block as a member of a ring, and says whether it was one.
+    /// Marks a block as a member of a ring; returns whether it was marked before.
     pub fn see(&mut self, number: u32) -> bool {
         let Some(kind) = self.kinds.get_mut(number as usize) else {
             return true;
@@ -172,19 +172,19 @@ impl<'a> Finder<'a> {
         seen
     }
 
-    /// Whether a block was marked so.
+    /// Whether a block is marked as a member of a ring.
     pub fn is_seen(&self, number: u32) -> bool {
         (self.kinds.get(number as usize)).is_none_or(|kind| kind & SEEN != 0)
     }
 
-    /// Says what a block is. What is found by more evidence counts.
+    /// Sets the role of a block. The role with more evidence wins.
     pub fn found(&mut self, number: u32, container: Container) {
         if let Some(kind) = self.kinds.get_mut(number as usize) {
             *kind = *kind & SEEN | (*kind & !SEEN).max(container as u8);
         }
     }
 
-    /// The same of nodes, which are as large as each other.
+    /// The same for nodes, which must have the same size.
     pub fn found_nodes(&mut self, nodes: &[u32], container: Container) {
         let blocks = &self.analysis.heap.blocks;
         let sizes = || nodes.iter().filter_map(|node| blocks.get(*node));
@@ -198,8 +198,8 @@ impl<'a> Finder<'a> {
     }
 }
 
-/// Whether glibc hands out a block of this size for a request: rounded up to 16 bytes with the word for its size, and what
-/// would be left of a free block may stay with it.
+/// Whether glibc returns a block of this size for a request: rounded up to 16 bytes with the word for its size, possibly with the
+/// remainder of a split free block.
 pub(super) fn fits(size: u64, request: u64) -> bool {
     let Some(rounded) =
         (request.checked_add(WORD)).and_then(|all| all.checked_next_multiple_of(16))

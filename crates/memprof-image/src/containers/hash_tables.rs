@@ -1,19 +1,19 @@
 //! Nodes and buckets of `std::unordered_map` and `std::unordered_set`: `{buckets, number of buckets, first node, number of
-//! elements, largest load (float), elements at which it grows, the only bucket}`. Nodes are `{next, element}`. A bucket has
-//! the address of the node before its first one, and that of the very first node is the place of its address in the header.
-//! libc++ has the same without the last two.
+//! elements, maximum load factor (float), number of elements at which it grows, the only bucket}`. Nodes are `{next, element}`. A
+//! bucket points to the node before its first one; the first node of all is preceded by the header's pointer to it. libc++ has
+//! the same layout without the last two.
 
 use super::Container;
 use super::finder::{Finder, Place, fits};
 use crate::blocks::Block;
 use crate::image::WORD;
 
-/// Words of the header: the place of the first node, and the only bucket.
+/// Offsets in the header: the first node, and the only bucket.
 const FIRST: u64 = 2 * WORD;
 const ONLY_BUCKET: u64 = 6 * WORD;
 
 impl Finder<'_> {
-    /// A header found by the address of its buckets, or of its first node if it has only one bucket.
+    /// Checks for a header that contains the address of its buckets, or of its first node if it has only one bucket.
     pub(super) fn hash_table(&mut self, place: &Place<'_>, number: u32, block: Block) {
         if place.within != Some(number) && self.table_of_buckets(place, block).is_some() {
             self.found(number, Container::UnorderedMapOrSetBuckets);
@@ -35,7 +35,7 @@ impl Finder<'_> {
         }
         let before_first = place.at.checked_add(FIRST)?;
         if count == 0 && first == 0 {
-            // Only its numbers distinguish an empty one.
+            // An empty table is recognized only by its numbers.
             let grows_at = (buckets as f64 * f64::from(load)).floor() as u64;
             let is_known = place.word(5)? == grows_at;
             let used = is_known
@@ -82,7 +82,7 @@ impl Finder<'_> {
         Some(())
     }
 
-    /// Buckets that are not empty.
+    /// The buckets that are not empty.
     fn buckets_in_use(&mut self, block: Block, buckets: u64) -> Option<Vec<u64>> {
         let mut used = Vec::new();
         for bucket in 0..buckets {
@@ -97,7 +97,7 @@ impl Finder<'_> {
         Some(used)
     }
 
-    /// Exactly so many nodes, the last of which has no next one.
+    /// Exactly so many nodes; the last one has no successor.
     fn chain(&mut self, first: u64, count: u64) -> Option<Vec<u32>> {
         let mut nodes = Vec::new();
         let mut at = first;

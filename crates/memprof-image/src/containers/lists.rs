@@ -1,5 +1,5 @@
 //! Nodes of `std::list`: `{next, previous, element}` in a ring with the header `{next, previous, number of elements}`. libc++
-//! has the two pointers the other way round, which makes no difference.
+//! swaps the two pointers, which makes no difference here.
 
 use super::Container;
 use super::finder::{Finder, Place};
@@ -8,12 +8,12 @@ const PREVIOUS: u64 = 8;
 const COUNT: u64 = 16;
 
 impl Finder<'_> {
-    /// Walks through the ring if this is a member that may be its header.
+    /// Walks the ring if this member may be its header.
     pub(super) fn list(&mut self, place: &Place<'_>, next: u32) {
         let (Some(previous), Some(count)) = (place.word(1), place.word(2)) else {
             return;
         };
-        // An element that is a number may look like that of a header: each ring is walked through once.
+        // A numeric element may look like the header's count, so each ring is walked only once.
         if !self.is_count(count) || self.is_seen(next) || self.used_at(previous).is_none() {
             return;
         }
@@ -26,10 +26,10 @@ impl Finder<'_> {
         }
     }
 
-    /// The nodes of a ring: all pointers agree, and one member, the header, knows their number.
+    /// The nodes of a ring: all pointers are consistent, and one member, the header, has their number.
     fn ring(&mut self, start: u64) -> Option<Vec<u32>> {
         let mut members = Vec::new();
-        // The header, if it is in a variable or in the middle of a block. All others begin blocks.
+        // The header, if it is in a variable or in the middle of a block. All nodes are at the beginning of a block.
         let mut header = None;
         let mut at = start;
         loop {

@@ -1,6 +1,6 @@
-//! The memory of containers of the C++ standard library. A header of a container is found in used blocks, variables and stacks
-//! first, and its memory is what the header and the memory itself agree on: pointers in both directions, numbers of elements,
-//! sizes of blocks. Layouts are those of libstdc++ with the ABI of C++11, and of libc++ where these are as simple.
+//! The memory of C++ standard library containers. Container headers are searched in used blocks, variables and stacks. Memory
+//! belongs to a container if it is consistent with the header: pointers in both directions, numbers of elements, sizes of blocks.
+//! Layouts are those of libstdc++ with the C++11 ABI, and of libc++ where equally simple.
 
 mod deques;
 mod finder;
@@ -15,11 +15,11 @@ use finder::Finder;
 
 use crate::analysis::Analysis;
 
-/// What a block is to a container.
+/// The role of a block in a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Container {
-    /// The characters of a `std::string` that are not in the string itself.
+    /// The characters of a `std::string`, unless they are stored inline.
     LongString = 1,
     /// The elements of a `std::vector`.
     VectorBody,
@@ -29,7 +29,7 @@ pub enum Container {
     MapOrSetNode,
     /// The array of a `std::unordered_map` or `unordered_set`.
     UnorderedMapOrSetBuckets,
-    /// An element of these.
+    /// An element of a `std::unordered_map` or set.
     UnorderedMapOrSetNode,
     /// The array of blocks of a `std::deque`.
     DequeMap,
@@ -38,7 +38,7 @@ pub enum Container {
 }
 
 impl Container {
-    /// All of them.
+    /// All roles.
     pub const ALL: [Container; 8] = [
         Container::LongString,
         Container::VectorBody,
@@ -50,7 +50,7 @@ impl Container {
         Container::DequeBlock,
     ];
 
-    /// The name of the type in dumps: that of the pattern without `%`.
+    /// The name of the type in dumps: the pattern without `%`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -66,28 +66,28 @@ impl Container {
     }
 }
 
-/// What each block is to a container, in a byte.
+/// The role of each block in a container, one byte each.
 #[derive(Debug)]
 pub(crate) struct Containers {
-    /// By the number of the block; 0 if it is nothing of that kind.
+    /// By block number; 0 for blocks without a role.
     kinds: Vec<u8>,
 }
 
 impl Containers {
-    /// Looks for the headers of containers in all memory that may have some.
+    /// Finds the headers of containers in all memory that may have some.
     pub fn find(analysis: &Analysis) -> Containers {
         Containers {
             kinds: Finder::new(analysis).kinds(),
         }
     }
 
-    /// What a block is.
+    /// The role of a block.
     pub fn of(&self, number: u32) -> Option<Container> {
         let kind = usize::from(*self.kinds.get(number as usize)?);
         Container::ALL.get(kind.checked_sub(1)?).copied()
     }
 
-    /// Bytes that this takes.
+    /// Bytes used.
     pub fn memsize(&self) -> usize {
         self.kinds.len()
     }

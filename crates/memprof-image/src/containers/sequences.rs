@@ -1,26 +1,26 @@
-//! The memory of strings and vectors, which has no pointers back: only the numbers of the header identify it.
+//! The memory of strings and vectors, which has no pointers back: only the numbers in the header identify it.
 
 use super::Container;
 use super::finder::{Finder, Place, fits};
 use crate::blocks::Block;
 
-/// What a string of libstdc++ has room for in itself, and a zero behind it.
+/// The inline capacity of a libstdc++ string, without the terminating zero.
 const INLINE: u64 = 15;
 /// The smallest block that libc++ allocates for a string.
 const LONG: u64 = 32;
 
 impl Finder<'_> {
     /// `{begin, size, capacity}` in libstdc++, `{allocated | 1, size, begin}` in libc++. The text is not empty and ends with a
-    /// zero, and the block is as large as the capacity takes.
+    /// zero, and the block has the size that the capacity needs.
     pub(super) fn string(&mut self, place: &Place<'_>, number: u32, block: Block) {
         if place.within == Some(number) {
             return;
         }
         let (before, behind) = (place.word(-1), place.word(1));
         if let (Some(size), Some(capacity)) = (behind, place.word(2)) {
-            // Rust has the capacity before the address.
+            // In Rust, the capacity precedes the address.
             let is_other = before.is_some_and(|word| (size..=block.size).contains(&word));
-            // The short text that a string may have in itself takes another word.
+            // The inline buffer of a string takes another word.
             let is_string = place.word(3).is_some();
             let is_possible =
                 is_string && capacity > INLINE && (size..block.size).contains(&capacity);
@@ -50,7 +50,7 @@ impl Finder<'_> {
         last.is_some_and(|last| last != 0) && byte(self, size) == Some(0)
     }
 
-    /// `{begin, end, end of the capacity}`. More pointers into the block beside these are those of a buffer of C.
+    /// `{begin, end, end of the capacity}`. Further adjacent pointers into the block indicate a C buffer.
     pub(super) fn vector(&mut self, place: &Place<'_>, number: u32, block: Block) {
         let (Some(end), Some(limit)) = (place.word(1), place.word(2)) else {
             return;

@@ -1,4 +1,4 @@
-//! Containers in memory that is written word by word.
+//! Containers in memory written word by word.
 
 use std::fs::File;
 use std::io::Write;
@@ -13,12 +13,12 @@ use crate::questions::signature::Signature;
 use crate::ruby_pages::RubyPages;
 use crate::segment::{Access, Segment};
 
-/// Variables, and blocks behind them.
+/// Variables, followed by blocks.
 const STATICS: u64 = 0x10_0000;
 const HEAP: u64 = 0x11_0000;
 const END: u64 = 0x20_0000;
 
-/// Memory with blocks, which are allocated one behind the other.
+/// Memory whose blocks are allocated one after another.
 struct Memory {
     bytes: Vec<u8>,
     heap: GlibcHeap,
@@ -34,7 +34,7 @@ impl Memory {
         }
     }
 
-    /// A block as malloc hands it out.
+    /// A block as malloc returns it.
     fn block(&mut self, request: u64) -> u64 {
         let size = ((request + 8).next_multiple_of(16) - 8).max(24);
         let address = self.next;
@@ -101,7 +101,7 @@ impl Memory {
         Analysis::of_parts(image, RubyPages::default(), self.heap, map)
     }
 
-    /// What each block is, in the order of their addresses.
+    /// The role of each block, in order of address.
     fn containers(self) -> Vec<Option<Container>> {
         let count = self.heap.blocks.len() as u32;
         let analysis = self.analysis();
@@ -116,7 +116,7 @@ fn strings_end_with_a_zero_and_fill_their_block() {
         let mut memory = Memory::new();
         let block = memory.block(31);
         memory.text(block, text);
-        // 0 stands for the address.
+        // 0 represents the address.
         let words = header.map(|word| if word == 0 { block } else { word as u64 });
         memory.write(STATICS + 24, &words);
         memory.containers()[0]
@@ -126,17 +126,17 @@ fn strings_end_with_a_zero_and_fill_their_block() {
     assert_eq!(string([0, 20, 30], text), long);
     assert_eq!(string([0, 19, 30], text), None);
     assert_eq!(string([0, 20, 16], text), None);
-    // A block of another size.
+    // A block with a different size.
     assert_eq!(string([0, 20, 50], text), None);
-    // Zeros, and numbers that are none.
+    // Empty strings and invalid numbers.
     assert_eq!(string([0, 20, 30], b""), None);
     assert_eq!(string([0, -1, -1], text), None);
     assert_eq!(string([0, 1, i64::MAX], text), None);
-    // libc++ has what was allocated, and the address last.
+    // libc++ begins with the allocated size and ends with the address.
     assert_eq!(string([33, 20, 0], text), long);
     assert_eq!(string([32, 20, 0], text), None);
     assert_eq!(string([33, 19, 0], text), None);
-    // Rust has the capacity, the address, and the size; then another string.
+    // Rust: the capacity, the address, and the size; then another string.
     let mut memory = Memory::new();
     let block = memory.block(20);
     memory.text(block, text);
@@ -161,12 +161,12 @@ fn vectors_reach_to_the_end_of_their_block() {
     assert_eq!(vector(0, [40, 64], 0), None);
     assert_eq!(vector(0, [40, 0x1000], 0), None);
     assert_eq!(vector(0, [u64::MAX, u64::MAX], 0), None);
-    // What a buffer of C has beside them.
+    // Adjacent words of a C buffer.
     assert_eq!(vector(HEAP, [40, 100], 0), None);
     assert_eq!(vector(0, [40, 100], HEAP + 8), None);
 }
 
-/// A ring of nodes whose elements are numbers; the last of these is the header.
+/// A ring of nodes whose elements are numbers; the last node is the header.
 fn ring(memory: &mut Memory, members: &[u64], numbers: &[u64]) {
     let count = members.len();
     for (place, (member, number)) in members.iter().zip(numbers).enumerate() {
@@ -192,7 +192,7 @@ fn lists_have_as_many_nodes_as_their_header_says() {
         memory.containers()
     };
     let node = Some(Container::ListNode);
-    // In a variable, also if elements look like numbers of elements.
+    // In a variable, even if elements look like numbers of elements.
     for numbers in [[0, 0, 0, 3], [3, 3, 3, 3], [1, 2, 3, 3]] {
         assert_eq!(list(numbers, Some(STATICS + 8), false), [node; 3]);
     }
@@ -259,7 +259,7 @@ fn trees_of_libcxx_are_known() {
     assert_eq!(memory.containers(), [Some(Container::MapOrSetNode); 3]);
 }
 
-/// A hash table with five buckets and three nodes: `overwrite` is what is wrong about it.
+/// A hash table with five buckets and three nodes; `overwrite` corrupts it.
 fn table(overwrite: impl Fn(u64, [u64; 3]) -> Option<(u64, u64)>) -> Vec<Option<Container>> {
     let mut memory = Memory::new();
     let buckets = memory.block(5 * 8);
@@ -321,7 +321,7 @@ fn empty_hash_tables_have_empty_buckets() {
     assert_eq!(empty(13, 1), [None]);
 }
 
-/// A deque with two blocks of eight places: `overwrite` is what is wrong about it.
+/// A deque with two blocks of eight places; `overwrite` corrupts it.
 fn deque(overwrite: impl Fn(u64) -> Option<(u64, u64)>) -> Vec<Option<Container>> {
     let mut memory = Memory::new();
     let array = memory.block(64);
@@ -366,7 +366,7 @@ fn containers_are_patterns() {
         wanted.map(|wanted| signature(number).matches(&analysis, wanted))
     };
     let wanted = ["%VectorBody", "%DequeBlock", "-", "?"];
-    // It has no signature, but a pattern.
+    // The block has a pattern, but no signature.
     assert_eq!(matches(0, wanted), [true, false, true, false]);
     assert_eq!(matches(1, wanted), [false, false, true, true]);
     assert_eq!(signature(0).text().as_deref(), Some("%VectorBody"));

@@ -4,7 +4,7 @@ use super::Container;
 use super::finder::{Finder, Place};
 use crate::blocks::Block;
 
-/// Where a node has what.
+/// Offsets of a node's fields.
 struct Layout {
     colour: u64,
     /// Bits of the colour: the rest of the word may be anything.
@@ -31,9 +31,9 @@ const LIBCXX: Layout = Layout {
 /// Four words and an element.
 const SMALLEST_NODE: u64 = 40;
 
-/// What a header says.
+/// The contents of a header.
 struct Header {
-    /// What the root has as its parent.
+    /// The parent of the root.
     address: u64,
     root: u64,
     leftmost: u64,
@@ -42,7 +42,7 @@ struct Header {
 
 impl Finder<'_> {
     /// `{red, root, leftmost, rightmost, number of elements}` in libstdc++, `{leftmost, root, number of elements}` in libc++,
-    /// found by the root.
+    /// identified by the root.
     pub(super) fn tree(&mut self, place: &Place<'_>, root: Block) {
         let (Some(before), Some(behind)) = (place.word(-1), place.word(1)) else {
             return;
@@ -85,7 +85,7 @@ impl Finder<'_> {
         }
     }
 
-    /// All nodes, if each has the parent that has it as its child, and there are as many as the header says.
+    /// All nodes, if parents and children agree, and their number is that in the header.
     fn nodes_of_tree(&mut self, header: &Header, layout: &Layout) -> Option<Vec<u32>> {
         let mut nodes = Vec::new();
         let mut next = vec![(header.root, header.address)];

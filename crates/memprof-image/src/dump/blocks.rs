@@ -1,4 +1,4 @@
-//! Blocks of malloc as objects: what references them, and what they reference as far as words look like addresses.
+//! Dumps malloc blocks as objects: their referrers, and their conservative references.
 
 use std::io;
 
@@ -14,11 +14,11 @@ use crate::blocks;
 use crate::questions::signature::Signature;
 use crate::ruby_heap::Object;
 
-/// The label of references to blocks that have an object's contents.
+/// The label of references to blocks with an object's contents.
 const CONTENTS: &str = "contents";
 
 impl Dump<'_, '_> {
-    /// References of an object to the blocks that it has for its contents, where its type says which.
+    /// References of an object to the blocks with its contents, as far as its type determines them.
     pub(super) fn contents(&mut self, object: &Object) -> io::Result<()> {
         let heap = self.heap;
         let Some(known) = &mut self.contents_of_objects else {
@@ -41,14 +41,14 @@ impl Dump<'_, '_> {
         self.pass(&edges)
     }
 
-    /// The reference to a block that is in use.
+    /// The reference to a used block.
     pub(super) fn block_edge(&self, label: Label, number: u32) -> Option<Edge<'static>> {
         let block = self.heap.analysis.block(number)?;
         let is_used = block.kind == blocks::Kind::Used;
         is_used.then(|| plain(label, Value::Address(block.address)))
     }
 
-    /// All blocks in use, if they are wanted.
+    /// Writes all used blocks, if requested.
     pub(super) fn blocks(&mut self) -> io::Result<()> {
         let Some(contents) = self.contents_of_objects.take() else {
             return Ok(());
@@ -102,7 +102,7 @@ impl Dump<'_, '_> {
         name
     }
 
-    /// Where a recording says that it was allocated.
+    /// The allocation site in the recording.
     fn allocation(&mut self, number: u32) -> Option<Allocation> {
         let place = self.heap.analysis.recorded()?.place(number)?;
         let (file, line) = match place.location.rsplit_once(':') {

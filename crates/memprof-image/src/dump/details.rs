@@ -1,4 +1,4 @@
-//! What a record says of an object by its type.
+//! The type-specific part of an object's record.
 
 use memprof_dump::record::{CodeRange, Content, Detail, Field, Kind, NameId, Text, Value};
 use memprof_dump::values::{Policy, Values};
@@ -7,7 +7,7 @@ use super::Dump;
 use super::string_contents::{Contents, Read};
 use crate::ruby_heap::{HEADER, Immediate, Object, RubyHeap, code_range, encoding};
 
-/// What is known of an object, without borrowed bytes.
+/// The facts about an object, without borrowed bytes.
 pub struct Facts {
     kind: Known,
     pub fields: Vec<Field>,
@@ -28,7 +28,7 @@ enum Known {
     Plain(Detail<'static>),
 }
 
-/// Kinds of the VM's own objects that have the same number in Ruby 3.1 to 4.0.
+/// VM-internal types with the same number in Ruby 3.1 to 4.0.
 const IMEMOS: [&str; 9] = [
     "env",
     "cref",
@@ -51,7 +51,7 @@ impl Facts {
         }
     }
 
-    /// As the record has it, with the bytes that were read.
+    /// The detail of the record, with the bytes read.
     pub fn detail<'c>(&self, contents: &'c Contents, values: Values) -> Detail<'c> {
         let Known::Text {
             kind,
@@ -176,7 +176,7 @@ impl Dump<'_, '_> {
         }
     }
 
-    /// What an object says that has this string as its text.
+    /// The facts about an object with this string as its text.
     fn text(&mut self, object: &Object, string: &Object) -> Facts {
         let Some(facts) = self.heap.string(string) else {
             return Facts::new(Known::Nothing);
@@ -227,7 +227,7 @@ impl Dump<'_, '_> {
     }
 }
 
-/// The string that a Symbol or Regexp has: the first one in its slot.
+/// The string of a Symbol or Regexp: the first one in its slot.
 fn string_of(heap: &RubyHeap<'_>, object: &Object) -> Option<Object> {
     let mut words = heap
         .body(object)

@@ -1,5 +1,5 @@
-//! References of an object: by name where its layout is known, else the words that look like addresses, in its slot and in
-//! the blocks that it owns.
+//! References of an object: named where its layout is known, else the words that look like addresses, in its slot and in the
+//! blocks that it owns.
 
 use std::io;
 
@@ -12,12 +12,12 @@ use super::{CONSERVATIVE, Dump};
 use crate::ruby_heap::{Cells, Entries, Object, Values, VariableName};
 use crate::st_table::StTable;
 
-/// Edges that are passed on at once.
+/// Edges written at once.
 pub(super) const BATCH: usize = 2048;
-/// Classes and shapes whose names are remembered.
+/// Classes and shapes whose names are cached.
 const REMEMBERED: usize = 1 << 16;
 
-/// What is used again for each object.
+/// Buffers reused for each object.
 #[derive(Default)]
 pub struct Edges {
     seen: FxHashSet<u32>,
@@ -38,11 +38,11 @@ impl Dump<'_, '_> {
                 Some(shared) => role(self, "shared", shared),
                 None => Ok(()),
             },
-            // Bytes of numbers are no references.
+            // The bytes of numbers are not references.
             Kind::FLOAT | Kind::BIGNUM => Ok(()),
             Kind::ARRAY => match heap.array(object) {
                 Some(array) => match array.shared {
-                    // The elements are those of the other one.
+                    // The elements belong to the shared array.
                     Some(shared) => role(self, "shared", shared),
                     None => self.cells(array.elements, |_, place| Label::Index(place as u32)),
                 },
@@ -86,7 +86,7 @@ impl Dump<'_, '_> {
         }
     }
 
-    /// Values that lie side by side. Those that are not set are none.
+    /// Contiguous values. Unset ones are not references.
     fn cells(&mut self, cells: Cells, label: impl Fn(&Self, u64) -> Label) -> io::Result<()> {
         let mut batch = Vec::new();
         for (place, at) in (0..).zip(cells.addresses()) {
@@ -134,7 +134,7 @@ impl Dump<'_, '_> {
         Ok(())
     }
 
-    /// Values by the names of instance variables. A name without @ is the VM's own.
+    /// Values by the names of instance variables. A name without @ is VM-internal.
     fn variable_table(&mut self, table: StTable) -> io::Result<()> {
         let heap = self.heap;
         for (place, (id, word)) in (0..).zip(heap.st_entries(table)) {
@@ -176,7 +176,7 @@ impl Dump<'_, '_> {
         names.iter().map(|name| self.tables.intern(name)).collect()
     }
 
-    /// Constants and variables of a class by name, then whatever else looks like a reference.
+    /// Constants and variables of a class by name, then all other words that look like references.
     fn conservative(&mut self, object: &Object, edges: &mut Edges) -> io::Result<()> {
         let heap = self.heap;
         edges.seen.clear();

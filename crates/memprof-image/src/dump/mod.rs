@@ -1,6 +1,6 @@
-//! A dump of the Ruby in an image, in any format of memprof-dump: with it all questions, pages and exports work on a core
-//! file. Strings, arrays, hashes, structs and plain objects are read exactly, classes by name; what other objects reference
-//! is taken conservatively, and labeled so.
+//! Dumps the Ruby heap in an image, in any format of memprof-dump, so that all queries, pages and exports work on a core file.
+//! Strings, arrays, hashes, structs and plain objects are read exactly, classes by name; references of other objects are found
+//! conservatively, and labeled as such.
 
 mod blocks;
 mod details;
@@ -26,42 +26,42 @@ use edges::Edges;
 use sizes::Sizes;
 use string_contents::Contents;
 
-/// The label of references that are words which look like addresses.
+/// The label of conservative references: words that look like addresses.
 pub const CONSERVATIVE: &str = "conservative";
-/// Objects between two looks at whether the dump is still wanted.
+/// Objects between two checks whether the dump is still wanted.
 const STEP: usize = 1024;
 
-/// What is to be written.
+/// Options for a dump.
 pub struct Request<'r> {
     /// The format.
     pub options: Options,
-    /// How much of contents.
+    /// How much of the contents to write.
     pub values: Values,
-    /// What the header says besides.
+    /// Additional header fields.
     pub header: Map<String, Value>,
-    /// Blocks of malloc are objects, too, and objects have only the bytes of their slots.
+    /// Whether malloc blocks are objects, too; objects then have only the bytes of their slots.
     pub blocks: bool,
-    /// The dump ends with an error soon after this becomes true.
+    /// The dump fails soon after this becomes true.
     pub stop: &'r AtomicBool,
 }
 
-/// What was written.
+/// The result of a dump.
 #[derive(Debug)]
 pub struct Written {
-    /// Records.
+    /// Numbers of records.
     pub counts: Counts,
     /// Bytes of the file.
     pub bytes: u64,
-    /// What could not be learned about this build of Ruby.
+    /// Facts that could not be learned about this build of Ruby.
     pub unknown: Vec<&'static str>,
-    /// Whether a part of the image is missing, so that the dump is marked as cut.
+    /// Whether a part of the image is missing, so that the dump is marked as truncated.
     pub truncated: bool,
 }
 
-/// Writes the heap of the Ruby in an image.
+/// Dumps the Ruby heap in an image.
 ///
 /// # Errors
-/// If there is no Ruby in it, the file cannot be written, or the dump is not wanted any more.
+/// If it has no Ruby heap, the file cannot be written, or the dump is no longer wanted.
 pub fn write(analysis: &Analysis, file: File, request: Request<'_>) -> io::Result<Written> {
     if analysis.ruby.pages.is_empty() {
         let text = "there are no pages of a Ruby heap in it: no Ruby, or parts are missing";
@@ -106,11 +106,11 @@ struct Dump<'d, 'a> {
     contents: Contents,
     /// By the address of the class.
     class_names: FxHashMap<u64, Option<NameId>>,
-    /// What signatures of blocks are called.
+    /// The names of block signatures.
     signatures: FxHashMap<u64, Option<NameId>>,
     sizes: Sizes,
     values: Values,
-    /// Blocks with the contents of objects, whose references are known exactly; `None`: blocks are left out.
+    /// Blocks with the contents of objects, whose references are known exactly; `None` if blocks are not dumped.
     contents_of_objects: Option<BitSet>,
     heap: &'d RubyHeap<'a>,
     stop: &'d AtomicBool,
@@ -178,7 +178,7 @@ impl Dump<'_, '_> {
     fn object(&mut self, object: &Object) -> io::Result<()> {
         let heap = self.heap;
         let kind = object.kind();
-        // What the VM has in place of a class in its own objects is something else.
+        // VM-internal objects have something else in place of their class.
         let class = if kind == Kind::IMEMO || heap.slot(object.class).is_none() {
             0
         } else {
@@ -208,7 +208,7 @@ impl Dump<'_, '_> {
     }
 }
 
-/// What the flags of an object say, the same in all versions, and what its type says.
+/// The flags of an object, the same in all versions, and those specific to its type.
 fn flags(heap: &RubyHeap<'_>, object: &Object, facts: &details::Facts) -> Flags {
     const FINALIZE: u64 = 1 << 7;
     const FROZEN: u64 = 1 << 11;

@@ -1,4 +1,4 @@
-//! What anchors objects: registers, stacks, variables of libraries, other mappings, and blocks of C code that these reach.
+//! GC roots: registers, stacks, variables of libraries, other mappings, and C blocks reachable from these.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,16 +14,16 @@ use crate::memory_map::Anchor;
 use crate::ranges;
 use crate::ruby_heap::RubyHeap;
 
-/// Categories, those that say most first. What is on stacks is called as in other dumps, where it may be left out.
+/// Categories, most meaningful first. Stacks are named as in other dumps, where they can be ignored.
 const CATEGORIES: [&str; 4] = ["static", "native", "external", "machine_context"];
 const STATIC: usize = 0;
 const NATIVE: usize = 1;
 const BATCH: usize = 2048;
-/// Contents of objects outside of blocks lie within so many bytes (the transient heap of Ruby 3.1), else only the pieces
-/// of this size are theirs in which some lie.
+/// Contents of objects outside of blocks are in one range of this size (the transient heap of Ruby 3.1). Otherwise, only the
+/// pieces of size `PIECE` that contain some belong to objects.
 const ARENA: u64 = 32 << 20;
 const PIECE: u64 = 32 << 10;
-/// No process has memory above.
+/// No process has memory above this address.
 const HIGHEST: u64 = 1 << 56;
 
 impl Dump<'_, '_> {
@@ -31,7 +31,7 @@ impl Dump<'_, '_> {
         let with_blocks = self.contents_of_objects.is_some();
         let (roots, files) = roots(self.heap, with_blocks);
         for (number, nodes) in roots.iter().enumerate() {
-            // Variables of each library are a category.
+            // Variables of each library form a category.
             let mut categories: BTreeMap<String, Vec<u32>> = BTreeMap::new();
             for node in nodes.iter() {
                 let name = match files.get(&node).filter(|_| number == STATIC) {
@@ -79,8 +79,8 @@ fn category(anchor: Anchor) -> usize {
     }
 }
 
-/// Objects by category, each in the first one only. With blocks, these too, in place of what they reach. And the libraries whose
-/// variables refer to those of [`STATIC`].
+/// Roots by category, each only in the first one. With blocks, root blocks replace the objects that they reach. Also returns the
+/// libraries whose variables reference the roots in [`STATIC`].
 fn roots<'a>(
     heap: &RubyHeap<'a>,
     with_blocks: bool,
@@ -96,7 +96,7 @@ fn roots<'a>(
         let root = if node >= blocks {
             heap.kind_of_node(node).map(|_| node)
         } else if let Some(owner) = analysis.owner_node(node) {
-            // It is part of that object.
+            // The block is part of that object.
             Some(owner)
         } else if with_blocks {
             Some(node)
@@ -141,7 +141,7 @@ fn roots<'a>(
     (roots, files)
 }
 
-/// Memory outside of blocks that has contents of objects: what lies there is no root.
+/// Memory outside of blocks with contents of objects, which is not a root.
 fn contents(heap: &RubyHeap<'_>) -> Vec<Range<u64>> {
     let external = &heap.analysis.map.external;
     let mut found: Vec<Vec<Range<u64>>> = vec![Vec::new(); external.len()];

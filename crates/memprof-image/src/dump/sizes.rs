@@ -1,4 +1,4 @@
-//! Bytes of blocks that belong to an object: those that its type says where that is known, else those that it owns.
+//! Bytes of an object's blocks: those that its type determines, if known, else those that it owns.
 
 use std::ops::Range;
 
@@ -24,7 +24,7 @@ impl Sizes {
         Sizes(sizes)
     }
 
-    /// Bytes that an object has outside of its slot.
+    /// Bytes of an object outside of its slot.
     pub fn of(&self, heap: &RubyHeap<'_>, object: &Object) -> u64 {
         if !heap.knows_blocks {
             let contents = contents(heap, object).filter(|range| heap.room(range.start).is_some());
@@ -32,7 +32,7 @@ impl Sizes {
         }
         let owned = object.node - heap.analysis.references().slots().start;
         let owned = self.0.get(owned as usize).copied().unwrap_or(0);
-        // A slot may have rests of what was there before, which look like references.
+        // A slot may have remains of an earlier object, which look like references.
         let exact = exact(heap, object);
         exact.map_or(owned, |blocks| {
             blocks.filter_map(|block| heap.block(block)).sum()
@@ -40,7 +40,7 @@ impl Sizes {
     }
 }
 
-/// What an object has in memory of its own, where blocks are not known. It is in the slot, too, if it is small.
+/// The memory of an object's contents, where blocks are not known. Small contents are in the slot.
 fn contents(heap: &RubyHeap<'_>, object: &Object) -> Option<Range<u64>> {
     Some(match object.kind() {
         Kind::STRING => {
@@ -63,7 +63,7 @@ fn contents(heap: &RubyHeap<'_>, object: &Object) -> Option<Range<u64>> {
     })
 }
 
-/// Where blocks that an object has for its contents begin, if its type says so. What lies in the slot begins no block.
+/// The addresses of the blocks with an object's contents, if its type determines them. Contents in the slot begin no block.
 pub fn exact<'h>(
     heap: &'h RubyHeap<'_>,
     object: &Object,

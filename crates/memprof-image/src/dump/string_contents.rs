@@ -1,16 +1,15 @@
-//! Bytes of strings, read from the image one after the other.
+//! Reads the bytes of strings from the image, one after another.
 
 use crate::analysis::Analysis;
 use crate::ruby_heap::{RubyHeap, StringFacts};
 
-/// Most bytes of one string that are read.
+/// Maximum bytes read of one string.
 const MOST: u64 = 64 << 20;
-/// Where memory is damaged, any number of strings may say that they have all of it: all together have at most so many
-/// times the bytes of the image.
+/// In damaged memory, many strings may claim the whole memory: the total is limited to this multiple of the image's bytes.
 const SHARES: u64 = 4;
 const SPARE: u64 = 1 << 26;
 
-/// The bytes of the string that was read last.
+/// The bytes of the string read last.
 pub struct Contents {
     bytes: Vec<u8>,
     left: u64,
@@ -35,7 +34,7 @@ impl Contents {
         }
     }
 
-    /// The bytes that were read last.
+    /// The bytes read last.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }

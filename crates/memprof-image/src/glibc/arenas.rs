@@ -1,16 +1,16 @@
-//! Where glibc's arenas are, found by their shape: no symbols, no table of versions.
+//! Finds glibc's arenas by their structure, without symbols or version tables.
 //!
-//! An arena (`malloc_state`) has 127 bins, each a list whose head is part of the arena. A bin that is empty points to itself,
-//! and the last one always is; the list of another one leads back to its head. The heaps of all arenas but the first one begin
-//! at multiples of 64 MiB, with a `heap_info` that points to their arena. Arenas form a ring. From glibc 2.43 on there are no
-//! fastbins, which stood before the bins; the distance from the head of the arena to its bins shows which.
+//! An arena (`malloc_state`) has 127 bins, each a list whose head is part of the arena. An empty bin points to itself, as the
+//! last one always does; other lists lead back to their heads. The heaps of all arenas but the first begin at multiples of 64
+//! MiB, with a `heap_info` that points to their arena. Arenas form a ring. Since glibc 2.43 the arena has no fastbins before the
+//! bins; the distance from its start to the bins shows whether it has them.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
 use crate::image::{GLIMPSE, Image, WORD, Words};
 
-/// Where heaps of arenas begin, unless huge pages were asked for.
+/// The alignment of arenas' heaps, without huge pages.
 const HEAP_ALIGNMENT: u64 = 64 << 20;
 /// `NBINS - 1`: there is no bin 0.
 const BINS: u64 = 127;
@@ -19,44 +19,44 @@ const BIN: u64 = 2 * WORD;
 /// Behind the bins: a map of them in 16 bytes, `next`, `next_free`, `attached_threads`, `system_mem`.
 const NEXT: u64 = BINS * BIN + 16;
 const SYSTEM_MEMORY: u64 = NEXT + 3 * WORD;
-/// `top` and `last_remainder` stand before the bins.
+/// `top` and `last_remainder` precede the bins.
 const TOP: u64 = 2 * WORD;
-/// A mutex, flags, and what fastbins take: bins do not begin later.
+/// Size of the mutex, flags and fastbins: bins do not begin later.
 const MAX_BINS_OFFSET: u64 = 0x80;
 const MIN_BINS_OFFSET: u64 = 0x18;
 /// Sizes of `heap_info` before and since glibc 2.35.
 const HEAP_INFOS: [u64; 2] = [0x20, 0x30];
 const MAX_ARENAS: usize = 1 << 16;
-/// As many lists of bins lead back to their heads at least, even if most of a heap is missing or damaged. They need not be
-/// empty: of a heap that is in pieces, nearly no bin is.
+/// The minimum number of bins whose lists lead back to their heads, even if most of a heap is missing or damaged. They need not
+/// be empty: in a fragmented heap, almost no bin is.
 const CLOSED_BINS: u64 = 8;
 
 /// An arena.
 #[derive(Clone, Debug)]
 pub struct Arena {
-    /// Where it is.
+    /// The address.
     pub address: u64,
-    /// Whether it is the first one, which grows with brk.
+    /// Whether it is the main arena, which grows with brk.
     pub main: bool,
-    /// Where its bins begin.
+    /// The address of its bins.
     pub bins: u64,
     /// The free chunk at the end.
     pub top: u64,
-    /// Bytes that it has from the system.
+    /// Bytes obtained from the system.
     pub system_memory: u64,
-    /// The arena after it.
+    /// The next arena.
     pub next: u64,
-    /// Its heaps: memory that consists of chunks.
+    /// Its heaps: memory ranges that consist of chunks.
     pub heaps: Vec<Range<u64>>,
 }
 
 impl Arena {
-    /// Where its fastbins are, one word each; empty if there are none.
+    /// The addresses of its fastbins, one word each; empty if it has none.
     #[must_use]
     pub fn fastbins(&self) -> Range<u64> {
         let end = self.bins - TOP;
         let words = (end - self.address) / WORD;
-        // A mutex, flags and a word for whether there are any: two words and ten fastbins.
+        // A mutex, flags and a word that is set if any fastbin is used: two words and ten fastbins.
         if words >= 12 {
             end - 10 * WORD..end
         } else {
@@ -64,7 +64,7 @@ impl Arena {
         }
     }
 
-    /// The memory of the arena itself. Its bins have addresses of chunks, which lie in the blocks before these.
+    /// The memory of the arena itself. Its bins have addresses of chunks, which are inside of the preceding blocks.
     #[must_use]
     pub fn range(&self) -> Range<u64> {
         self.address..self.bins.saturating_add(SYSTEM_MEMORY + 2 * WORD)
@@ -88,7 +88,7 @@ impl Arena {
     }
 }
 
-/// All arenas, the first one first.
+/// All arenas, the main one first.
 #[must_use]
 pub fn arenas(image: &Image) -> Vec<Arena> {
     let mut words = image.words(GLIMPSE);
@@ -101,7 +101,7 @@ pub fn arenas(image: &Image) -> Vec<Arena> {
     found
 }
 
-/// The arenas of threads, with their heaps.
+/// The threads' arenas, with their heaps.
 fn arenas_with_heaps(image: &Image, words: &mut Words<'_>) -> Vec<Arena> {
     let mut heaps: Vec<(u64, Range<u64>)> = Vec::new();
     for run in image.writable_runs(|segment| segment.file.is_none()) {
@@ -137,7 +137,7 @@ fn arenas_with_heaps(image: &Image, words: &mut Words<'_>) -> Vec<Arena> {
     arenas
 }
 
-/// The arena of the heap that begins at an address, and the addresses of that heap.
+/// The arena of the heap that begins at an address, and the heap's range.
 fn heap_at(words: &mut Words<'_>, heap: u64, limit: u64) -> Option<(u64, Range<u64>)> {
     let (arena, previous) = (words.at(heap)?, words.at(heap + WORD)?);
     let (size, accessible) = (words.at(heap + 2 * WORD)?, words.at(heap + 3 * WORD)?);
@@ -152,7 +152,7 @@ fn heap_at(words: &mut Words<'_>, heap: u64, limit: u64) -> Option<(u64, Range<u
     is_heap.then(|| (arena, heap..heap.saturating_add(size).min(limit)))
 }
 
-/// Where the bins of the arena at an address begin.
+/// The address of the bins of an arena.
 fn bins_of(words: &mut Words<'_>, arena: u64) -> Option<u64> {
     let candidates = (MIN_BINS_OFFSET..=MAX_BINS_OFFSET).step_by(WORD as usize);
     candidates
@@ -160,8 +160,8 @@ fn bins_of(words: &mut Words<'_>, arena: u64) -> Option<u64> {
         .find(|bins| are_bins(words, *bins))
 }
 
-/// Whether bins begin here: all of them point somewhere, and enough lead back. What stands before and behind them has to fit,
-/// too: the last chunk and the last remainder would look like one bin more.
+/// Whether bins begin here: all of them point somewhere, and enough lead back. Words before and behind them must fit, too: `top`
+/// and `last_remainder` would look like another bin.
 fn are_bins(words: &mut Words<'_>, bins: u64) -> bool {
     let leads_somewhere = |words: &mut Words<'_>, at| {
         let address = words.at(at).filter(|address| *address % WORD == 0);
@@ -173,7 +173,7 @@ fn are_bins(words: &mut Words<'_>, bins: u64) -> bool {
     let mut closed = 0;
     for head in (bins..).step_by(BIN as usize).take(BINS as usize) {
         match (words.at(head), words.at(head + WORD)) {
-            // Chunks are aligned, but an empty list names its head, which is not from glibc 2.43 on.
+            // Chunks are aligned; the head that an empty list points to is not since glibc 2.43.
             (Some(first), Some(last)) if first == head - BIN && last == head - BIN => closed += 1,
             (Some(first), Some(last))
                 if first != 0 && last != 0 && first % BIN == 0 && last % BIN == 0 =>
@@ -186,15 +186,14 @@ fn are_bins(words: &mut Words<'_>, bins: u64) -> bool {
     closed >= CLOSED_BINS
 }
 
-/// Whether a list leads back to its head, which looks like a chunk: the first chunk behind it names it as the one before, and
-/// the last one as the one after.
+/// Whether a list leads back to its head, which looks like a chunk: the first chunk points back to it, and the last one forward.
 fn is_closed(words: &mut Words<'_>, head: u64, first: u64, last: u64) -> bool {
     let (next, previous) = (2 * WORD, 3 * WORD);
     let word = |words: &mut Words<'_>, chunk: u64, offset| words.at(chunk.checked_add(offset)?);
     word(words, first, previous) == Some(head) && word(words, last, next) == Some(head)
 }
 
-/// The first arena is a variable of libc.
+/// The main arena is a variable of libc.
 fn main_arena(image: &Image, words: &mut Words<'_>, others: &BTreeSet<u64>) -> Option<Arena> {
     static_ranges(image)
         .into_iter()
@@ -215,7 +214,7 @@ fn main_arena_in(
         }
         before = Some((address, word));
     });
-    // The first empty bin that is found may be any but the last ones.
+    // The empty bin found first may be any but the last ones.
     for head in empty {
         let bases = (0..BINS).map(|number| head - number * BIN);
         for bins in bases.take_while(|bins| *bins >= range.start + MIN_BINS_OFFSET) {
@@ -239,7 +238,7 @@ fn main_arena_in(
     None
 }
 
-/// The ring of arenas leads back to the first one.
+/// The ring of arenas leads back to the main one.
 fn address_by_ring(words: &mut Words<'_>, mut arena: u64, bins: u64) -> Option<u64> {
     for _ in 0..MAX_ARENAS {
         let offset = bins_of(words, arena)? - arena;
@@ -272,7 +271,7 @@ fn static_ranges(image: &Image) -> Vec<Range<u64>> {
     ranges
 }
 
-/// The heap that grows with brk: all of the mapping that its last chunk is in.
+/// The heap that grows with brk: the whole mapping that contains its last chunk.
 fn main_heap(image: &Image, arena: &Arena) -> Option<Range<u64>> {
     let runs = image.writable_runs(|segment| segment.file.is_none());
     runs.into_iter().find(|run| run.contains(&arena.top))

@@ -6,7 +6,7 @@ use crate::glibc::arenas::Arena;
 use crate::glibc::chunks::HEADER;
 use crate::image::{GLIMPSE, Image, WORD};
 
-/// Looks whether the chunks of all bins are free, and point to each other.
+/// Checks whether the chunks of all bins are free, and point to each other.
 pub(crate) fn check(
     image: &Image,
     arenas: &[Arena],
@@ -16,7 +16,7 @@ pub(crate) fn check(
     let mut words = image.words(GLIMPSE);
     let mut visited = 0;
     for head in arenas.iter().flat_map(Arena::each_bin) {
-        // The head is where the links of a chunk would be.
+        // The head is at the position of a chunk's links.
         let end = head - HEADER;
         let (mut before, mut chunk) = (end, words.at(head).unwrap_or(end));
         while chunk != end {

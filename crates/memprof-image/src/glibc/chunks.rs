@@ -1,36 +1,36 @@
-//! Chunks of a heap, one after the other.
+//! Walks the chunks of a heap.
 //!
-//! A chunk is a word that belongs to the one before if that is used, its size with three flags, and the block. Whether it is
-//! free is a flag of the chunk after it.
+//! A chunk consists of a word that belongs to the previous chunk if that is used, its size with three flags, and the block. A
+//! flag of the next chunk shows whether it is free.
 
 use std::ops::Range;
 
 use crate::image::{Image, WINDOW, WORD, Words};
 
-/// Flags of a size: the chunk before is used, it was mapped on its own, it is not of the first arena.
+/// Flags of a size: the previous chunk is used, the chunk is mapped on its own, it is not in the main arena.
 const PREVIOUS_USED: u64 = 1;
 const MAPPED: u64 = 2;
 const FLAGS: u64 = 7;
-/// What stands before a block.
+/// Bytes before a block.
 pub(crate) const HEADER: u64 = 2 * WORD;
 const MIN_CHUNK: u64 = 4 * WORD;
 const PAGE: u64 = 4096;
-/// As many chunks in a row are no accident.
+/// So many consecutive valid chunks are not a coincidence.
 const CONVINCING: usize = 24;
 /// A flag of the word before the size of a mapped chunk.
 const HUGE: u64 = 1;
-/// Alignments of mapped blocks, as powers of two: from what all have up to a huge page of 1 GiB.
+/// Alignments of mapped blocks, as powers of two: from the default up to a huge page of 1 GiB.
 const ALIGNMENTS: std::ops::RangeInclusive<u32> = 5..=30;
 
-/// What a walk found.
+/// The result of a step of a walk.
 pub(crate) enum Found {
     /// A block: its address, its size, whether it is used.
     Block(u64, u64, bool),
-    /// The end of the heap that the arena grows at, with its bytes.
+    /// The end of the heap at which the arena grows, with its bytes.
     Top(u64),
-    /// A size that makes no sense, at this chunk.
+    /// An invalid size, at this chunk.
     Corrupt(u64),
-    /// Bytes that were skipped after that.
+    /// Bytes skipped after an invalid size.
     Skipped(u64),
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn walk(image: &Image, heap: &Range<u64>, top: u64, mut found: impl F
             found(Found::Skipped(heap.end - chunk));
             return;
         };
-        // Where a heap was left, and where something else moved the break, two small chunks stand.
+        // Two small chunks mark the end of a heap and places where something else moved the break.
         let is_fence =
             size & !FLAGS == HEADER || size & !FLAGS == 0 && chunk + MIN_CHUNK >= heap.end;
         let next = if is_fence {
@@ -76,7 +76,7 @@ pub(crate) fn walk(image: &Image, heap: &Range<u64>, top: u64, mut found: impl F
     }
 }
 
-/// Size of a chunk, and whether it is used, if both make sense.
+/// Size of a chunk, and whether it is used, if both are valid.
 fn sound(words: &mut Words<'_>, chunk: u64, size: u64, heap: &Range<u64>) -> Option<(u64, bool)> {
     let bytes = size & !FLAGS;
     let next = chunk.checked_add(bytes)?;
@@ -86,7 +86,7 @@ fn sound(words: &mut Words<'_>, chunk: u64, size: u64, heap: &Range<u64>) -> Opt
     Some((bytes, words.at(next + WORD)? & PREVIOUS_USED != 0))
 }
 
-/// Where chunks go on after what is none.
+/// The next valid chunk after an invalid one.
 fn resume(words: &mut Words<'_>, from: u64, heap: &Range<u64>, top: u64) -> Option<u64> {
     let mut candidate = from;
     while candidate + MIN_CHUNK <= heap.end {
@@ -108,7 +108,7 @@ fn resume(words: &mut Words<'_>, from: u64, heap: &Range<u64>, top: u64) -> Opti
     None
 }
 
-/// Blocks that have a mapping of their own, in memory that belongs to no arena: their address and size, and what they take.
+/// Blocks with a mapping of their own, outside of arenas: their address and size, and their mapping.
 pub(crate) fn mapped(
     image: &Image,
     range: Range<u64>,
@@ -118,7 +118,7 @@ pub(crate) fn mapped(
     let mut page = range.start.next_multiple_of(PAGE);
     while page < range.end {
         let block = mapped_at(&mut words, page, page, range.end).map(|first| {
-            // One with an alignment begins later; the header of the whole mapping is still there.
+            // An aligned block begins later, but the header of the whole mapping is still present.
             let leads = ALIGNMENTS.map(|bit| (1 << bit) - HEADER);
             let aligned =
                 leads.filter_map(|lead| mapped_at(&mut words, page + lead, page, range.end));
@@ -137,10 +137,10 @@ pub(crate) fn mapped(
     }
 }
 
-/// The address, size and end of a block with a mapping of its own, if its chunk is here and its mapping begins at `start`.
+/// The address, size and end of a mapped block, if its chunk is here and its mapping begins at `start`.
 ///
-/// Up to glibc 2.42 the chunk reaches to the end of the mapping. Since then it is as others are, so that the header of the
-/// next one would follow, and a flag beside its distance from `start` says that the mapping has huge pages.
+/// Up to glibc 2.42 the chunk extends to the end of the mapping. Since then it is like other chunks, followed by room for a
+/// header, and a flag beside its distance from `start` marks mappings with huge pages.
 fn mapped_at(words: &mut Words<'_>, chunk: u64, start: u64, limit: u64) -> Option<(u64, u64, u64)> {
     if chunk >= limit {
         return None;

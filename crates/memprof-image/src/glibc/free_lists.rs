@@ -1,8 +1,7 @@
-//! Blocks that are free although the chunk after them says that they are used: those of fastbins, and those that threads
-//! keep at hand (tcache).
+//! Blocks that are free although the next chunk marks them as used: blocks in fastbins and in the threads' caches (tcache).
 //!
-//! Both are singly linked lists. Since glibc 2.32 a link is mangled with the address it is stored at. The list heads of a
-//! thread are in a block of its own, which is found by what it has to look like.
+//! Both are singly linked lists. Since glibc 2.32 a link is mangled with its own address. The list heads of a thread are in a
+//! separate block, which is recognized by its structure.
 
 use crate::blocks::{Block, Blocks, Kind};
 use crate::glibc::Corruption;
@@ -21,13 +20,13 @@ const CACHES: [Cache; 2] = [
         counted: false,
     },
 ];
-/// Bins of one size each; the others take a range of sizes.
+/// Bins of one size each; the others have a range of sizes.
 const SMALL_BINS: u64 = 64;
 const MIN_BLOCK: u64 = 3 * WORD;
 
 struct Cache {
     bins: u64,
-    /// Whether the counts are those of the lists: later ones count downwards.
+    /// Whether counts are list lengths: later versions count downwards.
     counted: bool,
 }
 
@@ -41,7 +40,7 @@ impl Cache {
     }
 }
 
-/// Marks blocks of fastbins as free and those of tcaches as such.
+/// Marks blocks in fastbins as free and blocks in tcaches as thread-cached.
 pub(crate) fn mark(
     image: &Image,
     arenas: &[Arena],
@@ -75,7 +74,7 @@ pub(crate) fn mark(
         })
         .collect();
     for (block, cache) in candidates {
-        // What a thread has just freed may not be linked yet; all else has to be right.
+        // A block that a thread is just freeing may not be linked yet; everything else must match.
         if let Some(cached) = cached(&mut words, blocks, block.address, cache) {
             for number in cached {
                 blocks.set_kind(number, Kind::ThreadCached);
@@ -84,7 +83,7 @@ pub(crate) fn mark(
     }
 }
 
-/// The blocks that a thread has at hand, if this is its cache.
+/// The blocks cached by a thread, if this is its cache.
 fn cached(words: &mut Words<'_>, blocks: &Blocks, at: u64, cache: &Cache) -> Option<Vec<u32>> {
     let mut all = Vec::new();
     for bin in 0..cache.bins {
@@ -106,7 +105,7 @@ fn cached(words: &mut Words<'_>, blocks: &Blocks, at: u64, cache: &Cache) -> Opt
     Some(all)
 }
 
-/// The blocks of a list, and where it goes wrong. Links lead to `before` bytes before the block.
+/// The blocks of a list, and the place where it is damaged. Links point `before` bytes before the block.
 fn chain(
     words: &mut Words<'_>,
     blocks: &Blocks,
@@ -139,7 +138,7 @@ fn chain_of(
             return (list, Some(address));
         };
         let fits = block.kind == Kind::Used && size.is_none_or(|size| size == block.size);
-        // A list that is longer than there are blocks of its size goes round.
+        // A list longer than the number of blocks is cyclic.
         if !fits || list.len() > blocks.len() {
             return (list, Some(address));
         }

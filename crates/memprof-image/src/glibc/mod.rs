@@ -1,4 +1,4 @@
-//! glibc's heap: arenas, their chunks, and which of them are used.
+//! glibc's heap: arenas and their chunks, used or free.
 
 mod arenas;
 mod bins;
@@ -17,12 +17,12 @@ use crate::ranges;
 pub use arenas::Arena;
 use chunks::Found;
 
-/// A place of the heap that is not as glibc leaves it.
+/// A damaged place in the heap.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Corruption {
-    /// What is wrong: `size`, or the list that is broken.
+    /// The damaged part: `size`, or the list.
     pub what: &'static str,
-    /// Where.
+    /// The address.
     pub address: Address,
 }
 
@@ -35,28 +35,28 @@ impl Corruption {
     }
 }
 
-/// Damage is reported in so many places at most.
+/// Maximum number of damaged places reported.
 const MAX_CORRUPTIONS: usize = 1000;
 
 /// The heap of a process that uses glibc's malloc.
 #[derive(Debug, Default)]
 pub struct GlibcHeap {
-    /// Arenas; the first one is main's.
+    /// Arenas, the main one first.
     pub arenas: Vec<Arena>,
-    /// Blocks of arenas, and those that have a mapping of their own.
+    /// Blocks in arenas, and blocks with a mapping of their own.
     pub blocks: Blocks,
     /// Mappings of single blocks.
     pub mapped: Vec<Range<u64>>,
     /// Free bytes at the end of each arena.
     pub tops: Vec<u64>,
-    /// What is damaged.
+    /// Damaged places.
     pub corruptions: Vec<Corruption>,
-    /// Bytes of heaps of which nothing is known.
+    /// Bytes of heaps without known contents.
     pub skipped: u64,
 }
 
 impl GlibcHeap {
-    /// Reads the heap. `taken` is memory that is not malloc's; without arenas there are no blocks.
+    /// Reads the heap. `taken` is memory that does not belong to malloc; without arenas there are no blocks.
     #[must_use]
     pub fn read(image: &Image, taken: &[Range<u64>]) -> GlibcHeap {
         let mut heap = GlibcHeap {

@@ -1,14 +1,14 @@
-//! Where a block was allocated.
+//! The allocation site of a block.
 
 use memprof_recording::Place;
 use serde::Serialize;
 
 use crate::analysis::Analysis;
 
-/// The place, if a recording has it.
+/// The allocation site, if it was recorded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Allocated {
-    /// `file:line`, or native code where no Ruby ran.
+    /// `file:line`, or native code if no Ruby code was running.
     #[serde(skip_serializing_if = "Option::is_none")]
     allocated_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

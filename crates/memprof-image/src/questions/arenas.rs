@@ -1,4 +1,4 @@
-//! Arenas, with the blocks they have.
+//! Arenas and their blocks.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,11 +6,11 @@ use super::{Address, Total};
 use crate::analysis::Analysis;
 use crate::blocks::Kind;
 
-/// Nothing is asked.
+/// Has no parameters.
 #[derive(Deserialize)]
 pub struct Question {}
 
-/// Arenas; the first one is main's.
+/// Arenas, the main one first.
 #[derive(Serialize)]
 pub struct Answer {
     arenas: Vec<Row>,
@@ -22,9 +22,9 @@ pub struct Answer {
 struct Row {
     address: Address,
     main: bool,
-    /// Bytes that it has from the system.
+    /// Bytes obtained from the system.
     size: u64,
-    /// The free chunk at its end, and the bytes of that.
+    /// The free chunk at its end, and its size.
     top: Address,
     top_size: u64,
     used: Total,
@@ -34,7 +34,7 @@ struct Row {
 }
 
 impl Question {
-    /// Adds them up.
+    /// Sums up the blocks of each arena.
     pub fn answer(&self, analysis: &Analysis) -> Result<Answer, String> {
         let heap = &analysis.heap;
         let mut heaps: Vec<_> = (heap.arenas.iter().enumerate())

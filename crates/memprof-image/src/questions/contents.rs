@@ -1,21 +1,21 @@
-//! What memory contains, word by word.
+//! The contents of memory, word by word.
 
 use serde::{Deserialize, Serialize};
 
 use super::Address;
 use crate::analysis::Analysis;
 
-/// As much is shown at once.
+/// Maximum size of an answer.
 const MAX_SIZE: u64 = 1 << 20;
 
-/// Where, and how many bytes.
+/// The address, and the number of bytes.
 #[derive(Deserialize)]
 pub struct Question {
     address: Address,
     size: u64,
 }
 
-/// Words, from the address on, as far as the image has them.
+/// Words from the address on, as far as the image has them.
 #[derive(Serialize)]
 pub struct Answer {
     address: Address,
@@ -23,7 +23,7 @@ pub struct Answer {
 }
 
 impl Question {
-    /// Reads it.
+    /// Reads the words.
     pub fn answer(&self, analysis: &Analysis) -> Result<Answer, String> {
         if self.size > MAX_SIZE {
             return Err(format!(

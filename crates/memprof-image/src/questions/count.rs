@@ -1,4 +1,4 @@
-//! How many blocks there are in a set.
+//! The number of blocks in a set.
 
 use serde::Deserialize;
 
@@ -11,7 +11,7 @@ use crate::analysis::Analysis;
 pub struct Question(Selection);
 
 impl Question {
-    /// Adds them up.
+    /// Sums up the blocks.
     pub fn answer(&self, analysis: &Analysis) -> Result<Total, String> {
         let mut total = Total::default();
         self.0.each(analysis, |_, block| total.add(block.size))?;

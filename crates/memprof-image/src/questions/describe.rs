@@ -1,4 +1,4 @@
-//! What is at an address.
+//! Describes the memory at an address.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,13 +17,13 @@ pub struct Question {
     address: Address,
 }
 
-/// What is there.
+/// The description.
 #[derive(Serialize)]
 pub struct Answer {
     address: Address,
     #[serde(flatten)]
     place: Place,
-    /// The file that is mapped there, with the offset.
+    /// The file mapped there, with the offset.
     file: Option<String>,
 }
 
@@ -31,49 +31,49 @@ pub struct Answer {
 #[derive(Debug, Serialize)]
 #[serde(tag = "place", rename_all = "snake_case")]
 pub(crate) enum Place {
-    /// A block of malloc's.
+    /// A malloc block.
     Block {
-        /// Where it begins.
+        /// The address of its beginning.
         start: Address,
         size: u64,
         kind: Kind,
         signature: Option<String>,
-        /// The class of C++ whose objects have this signature.
+        /// The C++ class whose objects have this signature.
         #[serde(skip_serializing_if = "Option::is_none")]
         class: Option<String>,
         /// For used blocks: `anchored`, `garbage`, `leaked` or `unreferenced`.
         state: Option<&'static str>,
-        /// The object of Ruby that it belongs to.
+        /// The Ruby object that owns it.
         owner: Option<Object>,
         #[serde(flatten)]
         allocated: Allocated,
     },
-    /// An object of Ruby.
+    /// A Ruby object.
     Object {
         #[serde(flatten)]
         object: Object,
         anchored: bool,
     },
-    /// A page of Ruby's heap, but no object.
+    /// A page of Ruby's heap, outside of objects.
     RubyPage { start: Address },
     /// The stack of a thread.
     Stack { thread: u32 },
     /// A variable of a library or the program.
     Static,
-    /// Writable memory that is neither malloc's nor Ruby's.
+    /// Writable memory outside of malloc and Ruby's heap.
     External,
-    /// Memory that cannot be written to.
+    /// Read-only memory.
     Constant,
-    /// Nothing is mapped.
+    /// Unmapped memory.
     Unmapped,
 }
 
-/// An object of Ruby.
+/// A Ruby object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Object {
     pub object: Address,
     pub r#type: &'static str,
-    /// Its class; not of the VM's own objects.
+    /// Its class; not for VM-internal objects.
     #[serde(skip_serializing_if = "Option::is_none", rename = "of_class")]
     pub class: Option<String>,
 }
@@ -104,7 +104,7 @@ impl Question {
     }
 }
 
-/// What is at an address.
+/// The place at an address.
 pub(crate) fn place(analysis: &Analysis, address: u64) -> Place {
     if let Some(number) = analysis.heap.blocks.containing(address) {
         return block(analysis, number);

@@ -1,4 +1,4 @@
-//! Why a block or an object is still there: a shortest chain of references from outside.
+//! Explains what retains a block or an object: a shortest chain of references from outside.
 
 use memprof_heap::graph::NONE;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use crate::analysis::Analysis;
 use crate::memory_map::Anchor;
 use crate::references::AnchorPoint;
 
-/// As many referrers of a leaked block are named.
+/// Maximum number of referrers shown for a leaked block.
 const MAX_REFERRERS: usize = 10;
 
 /// The address.
@@ -19,15 +19,15 @@ pub struct Question {
     address: Address,
 }
 
-/// What is there, and what references it.
+/// The description, and the chain of references.
 #[derive(Serialize)]
 pub struct Answer {
     #[serde(flatten)]
     described: describe::Answer,
-    /// The calls that led to the allocation of the block, innermost first, if a recording has them.
+    /// The calls that led to the allocation of the block, innermost first, if recorded.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     stack: Vec<String>,
-    /// What the chain begins at; None if nothing anchors it.
+    /// The start of the chain; None if nothing anchors the block.
     anchor: Option<Origin>,
     /// From the anchor point to the block itself.
     chain: Vec<Step>,
@@ -39,7 +39,7 @@ pub struct Answer {
 #[derive(Serialize)]
 struct Origin {
     anchor: Anchor,
-    /// Its address; the number of a register.
+    /// Its address, or the number of a register.
     from: Address,
     thread: Option<u32>,
     file: Option<String>,
@@ -54,7 +54,7 @@ pub(super) struct Step {
 }
 
 impl Question {
-    /// Looks for the chain.
+    /// Searches for the chain.
     pub fn answer(&self, analysis: &Analysis) -> Result<Answer, String> {
         let Address(address) = self.address;
         let described = describe::Question::of(self.address).answer(analysis)?;
@@ -96,7 +96,7 @@ fn stack(analysis: &Analysis, address: u64) -> Vec<String> {
     stack.unwrap_or_default()
 }
 
-/// The way of the object that a block belongs to, and from there to the block: it says more than a pointer that C code has.
+/// The path to the object that owns a block, and from there to the block: more meaningful than a pointer in C code.
 fn chain_by_owner(analysis: &Analysis, node: u32) -> Option<(AnchorPoint, Vec<u32>)> {
     let (_, true) = analysis.owner(node)? else {
         return None;
@@ -106,7 +106,7 @@ fn chain_by_owner(analysis: &Analysis, node: u32) -> Option<(AnchorPoint, Vec<u3
     Some((point, steps))
 }
 
-/// A shortest way from an anchor point to a node; of several the one from a variable.
+/// A shortest path from an anchor point to a node, preferably from a variable.
 fn chain(analysis: &Analysis, node: u32) -> Option<(AnchorPoint, Vec<u32>)> {
     if !analysis.is_anchored(node) {
         return None;

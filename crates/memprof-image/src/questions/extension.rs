@@ -10,24 +10,24 @@ use super::related::references_at;
 use crate::analysis::Analysis;
 use crate::sets::SetName;
 
-/// What a member of the set adds to it.
+/// A rule that adds blocks for members of the set.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Rule {
-    /// As it was given.
+    /// The rule as given.
     pub text: String,
-    /// The members that it is for: by signature, or by the state in which they were reached.
+    /// The members that it applies to: by signature, or by the state in which they were reached.
     member: Constraint,
     direction: Direction,
     extension: Constraint,
-    /// The state of what it adds.
+    /// The state of the added blocks.
     state: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Constraint {
     name: Option<String>,
-    /// Where the reference is in the block that has it; where it points to in the other one.
+    /// The place of the reference in the referencing block; the place it points to in the referenced one.
     offset: Option<u64>,
 }
 
@@ -35,7 +35,7 @@ struct Constraint {
 enum Direction {
     /// `->`: used blocks that the member references.
     Outgoing,
-    /// `~>`: leaked ones among them.
+    /// `~>`: the leaked ones among them.
     Leaked,
     /// `<-`: blocks that reference the member.
     Incoming,
@@ -47,7 +47,7 @@ const DIRECTIONS: [(&str, Direction); 3] = [
     ("<-", Direction::Incoming),
 ];
 
-/// The signatures that rules name: what is not a state of one of them.
+/// The signatures named by rules: every name that is not a state of one of them.
 pub fn signatures(rules: &[Rule]) -> impl Iterator<Item = &str> {
     let is_state = |name: &str| (rules.iter()).any(|rule| rule.state.as_deref() == Some(name));
     let members = rules.iter().filter_map(|rule| rule.member.name.as_deref());
@@ -100,33 +100,33 @@ impl Constraint {
     }
 }
 
-/// The blocks of a set and those that rules add, in the order in which they are reached, depth first.
+/// The blocks of a set and those added by rules, in the order in which they are reached, depth first.
 #[derive(Debug, Default)]
 pub struct Extension {
     /// The blocks, by number.
     pub reached: Vec<u32>,
-    /// By their places the blocks that a rule added; empty unless comments are wanted.
+    /// The origin of each added block, by place; empty unless comments are requested.
     added: Vec<Option<Origin>>,
-    /// What led to blocks that had been reached before, and after how many blocks.
+    /// References to blocks already reached: the place before, the origin, and the block.
     again: Vec<(u32, Origin, u32)>,
 }
 
-/// What led to a block.
+/// The rule and the member that led to a block.
 #[derive(Clone, Copy, Debug)]
 pub struct Origin {
-    /// The rule, by its place among those of the set.
+    /// The index of the rule among those of the set.
     pub rule: u32,
     /// The member that it was applied to.
     pub member: u32,
 }
 
 impl Extension {
-    /// What added the block at a place; None if it is a block of the set itself.
+    /// The origin of the block at a place; None for a block of the set itself.
     pub fn origin(&self, place: u32) -> Option<Origin> {
         self.added.get(place as usize).copied().flatten()
     }
 
-    /// What led to blocks that had been reached before, between the block at a place and the next one.
+    /// References to blocks already reached, between the block at a place and the next one.
     pub fn again(&self, place: u32) -> impl Iterator<Item = (Origin, u32)> {
         let first = self.again.partition_point(|(at, ..)| *at < place);
         let rest = self.again[first..].iter();
@@ -144,17 +144,17 @@ pub fn extended(analysis: &Analysis, base: &[u32], rules: &[Rule], comment: bool
     walk.extension
 }
 
-/// A block whose rules are applied.
+/// A block to which rules are being applied.
 struct Step<'r> {
     member: u32,
     state: Option<&'r str>,
-    /// The rules that were not applied to it yet.
+    /// The remaining rules.
     rules: &'r [Rule],
-    /// What the last one adds, last first.
+    /// The blocks that the last rule adds, in reverse order.
     candidates: Vec<u32>,
-    /// The rule that adds these, by its place.
+    /// The index of that rule.
     rule: u32,
-    /// The state of these.
+    /// The state of the added blocks.
     next_state: Option<&'r str>,
 }
 
@@ -203,7 +203,7 @@ impl<'a, 'r> Walk<'a, 'r> {
         }
     }
 
-    /// Adds a block, unless it was reached before.
+    /// Adds a block unless it was already reached.
     fn reach(
         &mut self,
         member: u32,
@@ -235,7 +235,7 @@ impl<'a, 'r> Walk<'a, 'r> {
         })
     }
 
-    /// What a rule adds to a member, last first.
+    /// The blocks that a rule adds to a member, in reverse order.
     fn candidates(&self, rule: &Rule, member: u32, state: Option<&str>) -> Vec<u32> {
         if !self.is_for(rule, member, state) {
             return Vec::new();
@@ -265,14 +265,14 @@ impl<'a, 'r> Walk<'a, 'r> {
                 && (rule.extension.name.as_deref())
                     .is_none_or(|wanted| has(self.analysis, *candidate, wanted))
                 && references_at(self.analysis, source, target)
-                // A comment is about a block that was reached before, not of a second reference.
+                // Comments are about blocks reached before, not about second references.
                 && (!self.comment || seen.insert(*candidate))
         });
         found.reverse();
         found
     }
 
-    /// A rule that begins with a state is for members in that state; any other one for those without a state.
+    /// A rule that begins with a state applies to members in that state; any other one to those without a state.
     fn is_for(&self, rule: &Rule, member: u32, state: Option<&str>) -> bool {
         let Some(name) = rule.member.name.as_deref() else {
             return state.is_none();

@@ -1,4 +1,4 @@
-//! The blocks of a set, one by one.
+//! Lists the blocks of a set.
 
 use std::cmp::Reverse;
 
@@ -11,20 +11,20 @@ use super::{Address, Selection};
 use crate::analysis::Analysis;
 use crate::blocks::{Block, Kind};
 
-/// The set, and which part of it.
+/// The set, and the part of it to list.
 #[derive(Deserialize)]
 pub struct Question {
     selection: Selection,
-    /// Where the last answer ended.
+    /// The end of the previous answer.
     #[serde(default)]
     from: u32,
     limit: usize,
-    /// Blocks that are left out before the first one.
+    /// Blocks skipped before the first one.
     #[serde(default)]
     offset: usize,
     #[serde(default)]
     sort: Sort,
-    /// Whether what they contain is wanted.
+    /// Whether to include the contents.
     #[serde(default)]
     contents: bool,
 }
@@ -33,10 +33,10 @@ pub struct Question {
 #[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Sort {
-    /// That of the set: mostly by address.
+    /// The order of the set: mostly by address.
     #[default]
     Set,
-    /// The largest first, those of a size by address.
+    /// Largest first, then by address.
     Size,
 }
 
@@ -44,7 +44,7 @@ enum Sort {
 #[derive(Serialize)]
 pub struct Answer {
     blocks: Vec<Row>,
-    /// Where the list goes on; None at its end.
+    /// The start of the next part; None at the end.
     next: Option<u32>,
 }
 
@@ -54,7 +54,7 @@ struct Row {
     size: u64,
     kind: Kind,
     signature: Option<String>,
-    /// The class of C++ whose objects have this signature.
+    /// The C++ class whose objects have this signature.
     #[serde(skip_serializing_if = "Option::is_none")]
     class: Option<String>,
     #[serde(flatten)]
@@ -65,12 +65,12 @@ struct Row {
     comments: Option<Comments>,
 }
 
-/// How an extended set came to a block.
+/// How a block of an extended set was reached.
 #[derive(Serialize)]
 struct Comments {
-    /// What added it; None if it is a block of the set itself.
+    /// The step that added it; None for a block of the set itself.
     added: Option<Step>,
-    /// What led to blocks that had been reached before, after this one and before the next.
+    /// Steps that led to blocks already reached, after this one and before the next.
     again: Vec<Step>,
 }
 
@@ -82,7 +82,7 @@ struct Step {
 }
 
 impl Question {
-    /// Lists them.
+    /// Lists the blocks.
     pub fn answer(&self, analysis: &Analysis) -> Result<Answer, String> {
         let comments = self.selection.comments(analysis)?;
         let row =

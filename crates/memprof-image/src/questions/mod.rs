@@ -1,5 +1,5 @@
-//! Questions to an image and their answers: a question is what serde reads from JSON parameters, an answer what it writes.
-//! Addresses are strings, as `0x7f12a0`.
+//! Queries on an image: serde reads a question from JSON parameters and writes its answer. Addresses are strings such as
+//! `0x7f12a0`.
 
 mod allocated;
 mod arenas;
@@ -30,12 +30,12 @@ use crate::analysis::Analysis;
 pub(crate) use selection::LastMembers;
 pub use selection::Selection;
 
-/// Why a question was not answered.
+/// The reason why a question was not answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// There is no such question, or its parameters make no sense.
+    /// Unknown question or invalid parameters.
     Wrong(String),
-    /// The image does not say.
+    /// The image does not have the answer.
     Unknown(String),
 }
 
@@ -54,14 +54,14 @@ impl From<String> for Refusal {
     }
 }
 
-/// Questions that cannot be answered where the blocks are not known. The others have null in place of numbers of blocks, or
-/// are about one address.
+/// Questions that cannot be answered if the blocks are unknown. Others return null for numbers of blocks, or are about a single
+/// address.
 const ABOUT_BLOCKS: [&str; 4] = ["arenas", "count", "list", "summarize"];
 
 /// Answers a question in JSON.
 ///
 /// # Errors
-/// If there is no such question, its parameters make no sense, or the image does not say.
+/// If the question is unknown, its parameters are invalid, or the image does not have the answer.
 pub fn ask(analysis: &Analysis, question: &str, parameters: Value) -> Result<String, Refusal> {
     if ABOUT_BLOCKS.contains(&question) {
         if let Some(reason) = analysis.unknown_blocks() {
@@ -113,12 +113,12 @@ impl<'de> Deserialize<'de> for Address {
     }
 }
 
-/// How many blocks, and how many bytes they have.
+/// The number and total size of blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Total {
-    /// Blocks.
+    /// Number of blocks.
     pub count: u64,
-    /// Bytes that can be used.
+    /// Usable bytes.
     pub bytes: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Objects of Ruby by type, with the blocks that they own.
+//! Ruby objects by type, with the blocks that they own.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::analysis::Analysis;
 use crate::blocks::Kind;
 use crate::ruby_pages::ObjectType;
 
-/// Nothing is asked.
+/// Has no parameters.
 #[derive(Deserialize)]
 pub struct Question {}
 
@@ -17,26 +17,26 @@ pub struct Question {}
 #[derive(Serialize)]
 pub struct Answer {
     rows: Vec<Row>,
-    /// Slots that are empty.
+    /// Empty slots.
     empty: Total,
-    /// Why blocks are not known.
+    /// The reason why blocks are unknown.
     unknown: Option<String>,
 }
 
 #[derive(Default, Serialize)]
 struct Row {
     r#type: &'static str,
-    /// Objects, and bytes of their slots.
+    /// Number of objects, and bytes of their slots.
     #[serde(flatten)]
     slots: Total,
-    /// Objects that nothing references any more; None if blocks are not known, through which references lead.
+    /// Unreachable objects; None if blocks are unknown, as references lead through them.
     garbage: Option<u64>,
-    /// Blocks that they own.
+    /// Blocks owned by the objects.
     blocks: Option<Total>,
 }
 
 impl Question {
-    /// Adds them up.
+    /// Sums up objects and blocks.
     pub fn answer(&self, analysis: &Analysis) -> Result<Answer, String> {
         let mut rows: BTreeMap<ObjectType, Row> = BTreeMap::new();
         let mut empty = Total::default();

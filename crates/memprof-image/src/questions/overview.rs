@@ -1,4 +1,4 @@
-//! What an image is of, and where its writable memory goes.
+//! The origin of an image, and the distribution of its writable memory.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use crate::glibc::Corruption;
 use crate::image::Machine;
 use crate::sets::SetName;
 
-/// Nothing is asked.
+/// Has no parameters.
 #[derive(Deserialize)]
 pub struct Question {}
 
@@ -21,25 +21,25 @@ pub struct Answer {
     signal: Option<u32>,
     machine: &'static str,
     threads: usize,
-    /// Bytes that the file should have and has not.
+    /// Bytes missing from the file.
     missing: u64,
-    /// `glibc`, or that of the library that is loaded; None if nothing is known.
+    /// `glibc`, or the allocator of a loaded library; None if unknown.
     allocator: Option<&'static str>,
-    /// Why blocks are not known: then all numbers of them are null.
+    /// The reason why blocks are unknown: then all their numbers are null.
     unknown: Option<String>,
-    /// An allocator that is used beside glibc's, whose blocks are in no number.
+    /// An allocator used beside glibc's, whose blocks are not counted.
     uncounted: Option<&'static str>,
-    /// Writable memory that the image has.
+    /// Writable memory in the image.
     writable: u64,
-    /// Memory of arenas, and how many there are.
+    /// Memory and number of arenas.
     arenas: Total,
     /// Blocks with a mapping of their own.
     mapped: Option<Total>,
-    /// Pages of Ruby's heap; None if it is no Ruby.
+    /// Pages of Ruby's heap; None without Ruby.
     ruby_pages: Option<Total>,
     stacks: Total,
     statics: Total,
-    /// Mappings of others, and what they have that is not zero: to pages.
+    /// Number of other mappings, and bytes of their nonzero pages.
     external: Total,
     /// Pages of them that consist of zeros.
     zeros: u64,
@@ -54,27 +54,27 @@ pub struct Answer {
     leaked: Option<Total>,
     unreferenced: Option<Total>,
     corruptions: Vec<Corruption>,
-    /// Bytes of arenas that could not be read as chunks.
+    /// Bytes of arenas that are not valid chunks.
     skipped: u64,
-    /// What a recording says about the used blocks, if there is one.
+    /// The facts about used blocks from a recording, if one was added.
     recording: Option<Recording>,
 }
 
 #[derive(Serialize)]
 struct Recording {
-    /// Blocks of which it is known where they were allocated.
+    /// Blocks with a known allocation site.
     known: Total,
     unknown: Total,
     /// Whether it was stopped before the image was taken.
     ended: bool,
     /// Bytes between samples; None: all blocks were recorded.
     sample: Option<u64>,
-    /// The byte of its file from which on it is damaged.
+    /// The offset in its file at which damage begins.
     damaged_at: Option<u64>,
 }
 
 impl Question {
-    /// Adds everything up.
+    /// Sums up the memory.
     pub fn answer(&self, analysis: &Analysis) -> Result<Answer, String> {
         let (image, heap, map) = (&analysis.image, &analysis.heap, &analysis.map);
         let sum = |ranges: &mut dyn Iterator<Item = std::ops::Range<u64>>| {

@@ -1,4 +1,4 @@
-//! How many references a block may have, and how many it has.
+//! Limits on a block's number of references.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,21 +7,21 @@ use serde::Deserialize;
 use super::signature::Signature;
 use crate::analysis::Analysis;
 
-/// A number of references: of all, or by the signature of the block at the other end.
+/// A limit on the number of references: in total, or by the signature of the block at the other end.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(
     untagged,
     expecting = "expected a number of references, or numbers by signature"
 )]
 pub enum Limit {
-    /// Of all.
+    /// A limit on the total.
     All(u32),
-    /// By signature, pattern, `-` or `?`; of all by an empty string.
+    /// By signature, pattern, `-` or `?`; an empty string limits the total.
     BySignature(BTreeMap<String, u32>),
 }
 
 impl Limit {
-    /// Whether a comparison holds between each number and that of the references which it is about.
+    /// Whether a comparison holds between each limit and the corresponding number of references.
     pub fn holds<'l>(
         &'l self,
         count: impl Fn(Option<&'l str>) -> u32,
@@ -36,7 +36,7 @@ impl Limit {
         }
     }
 
-    /// The signatures that it is about; None stands for all references.
+    /// The signatures that it applies to; None for all references.
     pub fn signatures(&self) -> Vec<Option<&str>> {
         match self {
             Limit::All(_) => vec![None],
@@ -49,19 +49,19 @@ fn signature(name: &str) -> Option<&str> {
     (!name.is_empty()).then_some(name)
 }
 
-/// How many blocks and objects reference each block: all of them, and the blocks of each signature that limits name.
+/// The number of blocks and objects that reference each block: in total, and by each signature in the limits.
 #[derive(Default)]
 pub struct Incoming<'l>(BTreeMap<Option<&'l str>, Vec<u32>>);
 
 impl<'l> Incoming<'l> {
-    /// Counts what limits ask for.
+    /// Counts the references that limits apply to.
     pub fn count(analysis: &Analysis, limits: impl IntoIterator<Item = &'l Limit>) -> Incoming<'l> {
         let wanted: BTreeSet<_> = limits.into_iter().flat_map(Limit::signatures).collect();
         let count = |signature| (signature, count(analysis, signature));
         Incoming(wanted.into_iter().map(count).collect())
     }
 
-    /// How many reference a block.
+    /// The number of referrers of a block.
     pub fn of(&self, signature: Option<&str>, number: u32) -> u32 {
         let counts = self.0.get(&signature);
         counts.map_or(0, |counts| counts[number as usize])
@@ -83,7 +83,7 @@ fn count(analysis: &Analysis, signature: Option<&str>) -> Vec<u32> {
     counts
 }
 
-/// What a node references, each once.
+/// The distinct targets of a node.
 pub fn distinct(analysis: &Analysis, node: u32) -> Vec<u32> {
     let mut targets: Vec<u32> = analysis.references().graph().edges(node).collect();
     targets.sort_unstable();

@@ -1,4 +1,4 @@
-//! What references a block or an object, and what it references.
+//! Incoming and outgoing references of a block or an object.
 
 use memprof_heap::graph::referrers_of;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use super::explain::{Step, step};
 use super::reference_limits::distinct;
 use crate::analysis::Analysis;
 
-/// An address in it, and how many of each kind are wanted.
+/// An address in it, and the maximum number of each kind.
 #[derive(Deserialize)]
 pub struct Question {
     address: Address,
@@ -25,7 +25,7 @@ pub struct Answer {
 }
 
 impl Question {
-    /// Looks for them.
+    /// Finds the references.
     pub fn answer(&self, analysis: &Analysis) -> Result<Answer, String> {
         let Address(address) = self.address;
         let node = analysis

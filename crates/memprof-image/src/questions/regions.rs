@@ -1,4 +1,4 @@
-//! Ranges of memory: stacks, modules, and what may be done with the rest.
+//! Ranges of memory: stacks, modules, and other memory by permission.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use super::Address;
 use crate::analysis::Analysis;
 use crate::ranges;
 
-/// Which ones.
+/// The kind of ranges.
 #[derive(Deserialize)]
 pub struct Question {
     kind: Kind,
@@ -18,15 +18,15 @@ pub struct Question {
 pub enum Kind {
     /// Stacks of threads.
     Stacks,
-    /// Files that are mapped.
+    /// Mapped files.
     Modules,
-    /// What may be written to.
+    /// Writable memory.
     Writable,
-    /// What may only be read.
+    /// Read-only memory.
     ReadOnly,
-    /// What may be read and executed.
+    /// Readable and executable memory.
     RxOnly,
-    /// What may not even be read.
+    /// Memory without read permission.
     Inaccessible,
 }
 
@@ -46,7 +46,7 @@ struct Region {
 }
 
 impl Question {
-    /// Lists them.
+    /// Lists the ranges.
     pub fn answer(&self, analysis: &Analysis) -> Result<Answer, String> {
         let image = &analysis.image;
         let region = |start: u64, end: u64| Region {
@@ -87,7 +87,7 @@ impl Question {
     }
 }
 
-/// Each file, from its first address to its last one.
+/// Each file, from its first to its last address.
 fn modules(analysis: &Analysis) -> Vec<Region> {
     let mut modules: Vec<Region> = Vec::new();
     let mut last = None;

@@ -1,4 +1,4 @@
-//! Sets that are relative to a block.
+//! Sets relative to a block.
 
 use memprof_heap::graph::{Inbound, referrers_of};
 
@@ -6,7 +6,7 @@ use super::selection::Selection;
 use crate::analysis::Analysis;
 use crate::sets::SetName;
 
-/// A list that is followed is as long as this at most.
+/// Maximum length of a linked list.
 const MAX_CHAIN: usize = 1 << 24;
 
 const RELATED: [&str; 7] = [
@@ -24,14 +24,14 @@ pub fn is_related(set: &str) -> bool {
     RELATED.contains(&set)
 }
 
-/// The members of such a set.
+/// The members of a relative set.
 pub fn related(selection: &Selection, analysis: &Analysis) -> Result<Vec<u32>, String> {
     let Some(address) = selection.of.map(|of| of.0) else {
         return Err(format!("{} needs an address", selection.set));
     };
     let blocks = &analysis.heap.blocks;
     let node = match selection.set.as_str() {
-        // The only one that needs no references.
+        // The only set that does not need references.
         "allocation" => blocks.containing(address),
         _ => analysis
             .node_at(address)
@@ -79,9 +79,9 @@ fn has_word(analysis: &Analysis, number: u32, wanted: u64) -> bool {
     found
 }
 
-/// Whether a block references another one at a place that is asked for.
+/// Whether a block references another one at the requested place.
 ///
-/// `source` is where in the first block the address must be, `target` where in the second one it must point.
+/// `source` is the offset of the address in the first block, `target` the offset in the second one to which it points.
 pub fn references_at(
     analysis: &Analysis,
     (from, source): (u32, Option<u64>),
@@ -119,7 +119,7 @@ fn chain(analysis: &Analysis, first: u32, offset: u64) -> Vec<u32> {
         next = link
             .and_then(|link| analysis.heap.blocks.containing(link))
             .filter(|next| *next != first);
-        // A list that goes round in its middle.
+        // The list has a cycle that does not include its head.
         if chain.len() > analysis.heap.blocks.len() {
             break;
         }
@@ -127,7 +127,7 @@ fn chain(analysis: &Analysis, first: u32, offset: u64) -> Vec<u32> {
     chain
 }
 
-/// The blocks of a linked list against its direction, as far as one block alone references the next one.
+/// The blocks of a linked list in reverse, as long as exactly one block references the next one.
 fn reverse_chain(analysis: &Analysis, first: u32, source: u64, target: u64) -> Vec<u32> {
     let inbound = Inbound::of(&analysis.references().graph());
     let mut chain = Vec::new();

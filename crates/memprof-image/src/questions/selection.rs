@@ -1,4 +1,4 @@
-//! Which blocks a question is about.
+//! Selects the blocks of a question.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,24 +14,24 @@ use crate::blocks::{Block, Kind};
 use crate::references::Node;
 use crate::sets::SetName;
 
-/// A set of blocks, and restrictions of it.
+/// A set of blocks, and its filters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Selection {
     /// The name of a set; or, relative to a block: `allocation`, `incoming`, `exactincoming`, `outgoing`, `freeoutgoing`,
     /// `chain`, `reversechain`.
     pub set: String,
-    /// The block that relative sets are about.
+    /// The block of a relative set.
     pub of: Option<Address>,
-    /// For `chain`: where in each block the address of the next one is; for `reversechain` as well.
+    /// For `chain` and `reversechain`: the offset of the next block's address in each block.
     pub offset: u64,
-    /// For `reversechain`: where in the next block that address points to.
+    /// For `reversechain`: the offset in the next block to which that address points.
     pub target_offset: u64,
     /// A signature, a pattern (`%RubyString`), `-` for blocks without a signature, `?` for those with neither.
     pub signature: Option<String>,
-    /// Bytes of a block.
+    /// Minimum size of a block.
     pub min_size: Option<u64>,
-    /// Bytes of a block.
+    /// Maximum size of a block.
     pub max_size: Option<u64>,
     /// Blocks and objects that reference it.
     pub min_incoming: Option<Limit>,
@@ -45,18 +45,18 @@ pub struct Selection {
     pub min_free_outgoing: Option<Limit>,
     /// Free blocks that it references.
     pub max_free_outgoing: Option<Limit>,
-    /// What is added to the blocks that are selected so far.
+    /// Rules that add to the blocks selected so far.
     pub extend: Vec<Rule>,
-    /// Whether it is wanted how each block was reached.
+    /// Whether to report how each block was reached.
     pub comment_extensions: bool,
 }
 
 impl Selection {
-    /// Calls the block with the number and the block of each member: by address, those of a chain or an extended set in
-    /// the order in which they are reached.
+    /// Calls the closure with the number and the block of each member: in order of address; for chains and extended sets in the
+    /// order in which they are reached.
     ///
     /// # Errors
-    /// If there is no such set, or an address belongs to no block.
+    /// If the set is unknown, or an address is not in a block.
     pub fn each(
         &self,
         analysis: &Analysis,
@@ -68,7 +68,7 @@ impl Selection {
         })
     }
 
-    /// The same from a place on that it named before, until the block returns false. The block is given the place, too.
+    /// The same from a place previously passed to the closure, until it returns false. The closure also receives the place.
     ///
     /// # Errors
     /// See [`each`](Self::each).
@@ -118,12 +118,12 @@ impl Selection {
         signatures.try_for_each(|signature| Signature::check(analysis, signature))
     }
 
-    /// Whether it takes more to find the members than a look at each block.
+    /// Whether finding the members takes more than checking each block.
     fn is_found_at_once(&self) -> bool {
         !self.extend.is_empty() || is_related(&self.set)
     }
 
-    /// How the blocks of an extended set were reached, if that is wanted.
+    /// How the blocks of an extended set were reached, if requested.
     ///
     /// # Errors
     /// See [`each`](Self::each).
@@ -132,7 +132,7 @@ impl Selection {
         wanted.then(|| self.members(analysis)).transpose()
     }
 
-    /// The members of such a set: found once for all parts of a list.
+    /// The members of such a set, computed once for all parts of a list.
     fn members(&self, analysis: &Analysis) -> Result<Arc<Extension>, String> {
         let mut last = (analysis.last_members.0.lock()).unwrap_or_else(PoisonError::into_inner);
         let known = last.as_ref().filter(|(selection, _)| selection == self);
@@ -164,7 +164,7 @@ impl Selection {
         analysis.contains(set, number) && self.allows(analysis, incoming, number)
     }
 
-    /// How often each block is referenced, if that is asked for.
+    /// The number of references to each block, if limits need it.
     fn incoming(&self, analysis: &Analysis) -> Incoming<'_> {
         Incoming::count(analysis, self.min_incoming.iter().chain(&self.max_incoming))
     }
@@ -195,17 +195,17 @@ impl Selection {
     }
 }
 
-/// Whether there are as many references as limits want.
+/// Whether the number of references is within the limits.
 fn within(min: &Option<Limit>, max: &Option<Limit>, count: impl Fn(Option<&str>) -> u32) -> bool {
     let min = (min.as_ref()).is_none_or(|min| min.holds(&count, |count, min| count >= min));
     min && (max.as_ref()).is_none_or(|max| max.holds(&count, |count, max| count <= max))
 }
 
-/// What the last selection found whose members are not looked at one by one.
+/// Caches the last selection whose members cannot be found by checking each block.
 #[derive(Debug, Default)]
 pub(crate) struct LastMembers(Mutex<Option<(Selection, Arc<Extension>)>>);
 
-/// The object of Ruby at a node.
+/// The address of the slot at a node.
 pub(crate) fn slot(analysis: &Analysis, node: u32) -> Option<u64> {
     match analysis.node(node) {
         Node::Slot(address) => Some(address),

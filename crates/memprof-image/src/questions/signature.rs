@@ -1,18 +1,18 @@
-//! What blocks of one kind have in common.
+//! The common characteristic of blocks of one kind.
 
 use crate::analysis::Analysis;
 use crate::blocks::{Block, Kind};
 use crate::containers::Container;
 use crate::ruby_pages::ObjectType;
 
-/// What distinguishes blocks of one kind from others.
+/// Distinguishes blocks of one kind from others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Signature {
     /// The first word, which points to constant data of a file.
     Word(u64),
-    /// The type of the object that references the block itself.
+    /// The type of the object that references the block directly.
     Ruby(&'static str),
-    /// What it is to a container of the C++ standard library.
+    /// The role in a container of the C++ standard library.
     Container(Container),
     /// None of these.
     Unknown,
@@ -32,13 +32,13 @@ impl Signature {
         (analysis.container(number)).map_or(Signature::Unknown, Signature::Container)
     }
 
-    /// What a block is to a container, unless an object references the block itself.
+    /// The role of a block in a container, unless an object references the block directly.
     pub fn container(analysis: &Analysis, number: u32) -> Option<Container> {
         let container = analysis.container(number)?;
         (analysis.direct_owner(number).is_none()).then_some(container)
     }
 
-    /// As it is written: a word in hexadecimal digits, or a pattern.
+    /// Its text: a word in hexadecimal digits, or a pattern.
     pub fn text(self) -> Option<String> {
         match self {
             Signature::Word(word) => Some(format!("{word:x}")),
@@ -48,7 +48,7 @@ impl Signature {
         }
     }
 
-    /// Whether blocks may have a signature: one that is misspelled is found nowhere.
+    /// Rejects signatures that no block can have, such as misspelled ones.
     pub fn check(analysis: &Analysis, wanted: &str) -> Result<(), String> {
         if matches!(wanted, "-" | "?") {
             return Ok(());
@@ -76,7 +76,7 @@ impl Signature {
         ))
     }
 
-    /// Whether it is the one that is asked for: a word, a place in a file, a pattern, `-` or `?`.
+    /// Whether it matches: a word, a place in a file, a pattern, `-` or `?`.
     pub fn matches(self, analysis: &Analysis, wanted: &str) -> bool {
         match (self, wanted) {
             (Signature::Unknown, "-" | "?") => true,

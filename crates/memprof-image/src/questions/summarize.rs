@@ -1,5 +1,5 @@
-//! The blocks of a set by their signatures and patterns; those that have neither by their sizes. With a recording also by the
-//! line that allocated them.
+//! The blocks of a set by signature or pattern; blocks with neither by size. With a recording, also by the line that allocated
+//! them.
 
 use std::collections::HashMap;
 
@@ -22,20 +22,20 @@ pub struct Question(Selection);
 pub struct Answer {
     total: Total,
     rows: Vec<Row>,
-    /// Blocks that cannot be told apart but by their sizes.
+    /// Blocks distinguished only by their sizes.
     unrecognized: Total,
     sizes: Vec<Size>,
-    /// Those that belong to objects of Ruby, by the class of these.
+    /// Blocks owned by Ruby objects, by the class of the object.
     owners: Vec<OwnerRow>,
     #[serde(flatten)]
     by_place: Option<ByPlace>,
 }
 
-/// The same blocks by where they were allocated, according to a recording.
+/// The same blocks by their recorded allocation sites.
 #[derive(Serialize)]
 struct ByPlace {
     places: Vec<PlaceRow>,
-    /// Used blocks that the recording does not have.
+    /// Used blocks missing in the recording.
     unknown: Total,
 }
 
@@ -52,16 +52,16 @@ struct Row {
     /// `signature` or `pattern`.
     kind: &'static str,
     name: String,
-    /// Where the signature points to.
+    /// The place that the signature points to.
     place: Option<String>,
-    /// The class of C++ whose objects have it.
+    /// The C++ class whose objects have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     class: Option<String>,
     #[serde(flatten)]
     total: Total,
 }
 
-/// What objects of a class own.
+/// Blocks owned by the objects of a class.
 #[derive(Serialize)]
 struct OwnerRow {
     class: String,
@@ -78,7 +78,7 @@ struct Size {
 }
 
 impl Question {
-    /// Adds them up.
+    /// Sums up the blocks.
     pub fn answer(&self, analysis: &Analysis) -> Result<Answer, String> {
         let mut groups: HashMap<Signature, Total> = HashMap::new();
         let mut sizes: HashMap<u64, Total> = HashMap::new();
@@ -141,7 +141,7 @@ impl Question {
     }
 }
 
-/// The class of the object of Ruby that a used block belongs to, or its type if it is the VM's own.
+/// The class of the Ruby object that owns a used block, or its type if it is VM-internal.
 fn class_of_owner(analysis: &Analysis, number: u32, block: Block) -> Option<&str> {
     if block.kind != Kind::Used || analysis.ruby.pages.is_empty() {
         return None;

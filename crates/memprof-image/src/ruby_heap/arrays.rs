@@ -1,4 +1,4 @@
-//! Arrays: where their elements are.
+//! Arrays and the place of their elements.
 
 use memprof_dump::record::Kind;
 
@@ -19,7 +19,7 @@ pub(crate) struct ArrayFacts {
 }
 
 impl RubyHeap<'_> {
-    /// Where an array has its elements; None if that makes no sense.
+    /// The facts about an array; None if they are invalid.
     pub fn array(&self, array: &Object) -> Option<ArrayFacts> {
         let body = array.address + HEADER;
         if array.user(EMBEDDED) {
@@ -43,7 +43,7 @@ impl RubyHeap<'_> {
         })
     }
 
-    /// Whether the image has these words, all of one mapping.
+    /// Whether the image has these words, all in one mapping.
     pub(super) fn is_there(&self, cells: Cells) -> bool {
         if cells.count == 0 {
             return true;

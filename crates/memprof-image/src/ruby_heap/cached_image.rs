@@ -1,4 +1,4 @@
-//! An image whose pieces that were read last are cached: it is read here and there.
+//! An image with a cache for scattered reads.
 
 use std::cell::RefCell;
 
@@ -7,7 +7,7 @@ use crate::image::{Image, WORD};
 const PIECE: u64 = 4096;
 const PIECES: usize = 1024;
 
-/// An image with the pieces that were read last.
+/// An image with the recently read pieces.
 pub(crate) struct CachedImage<'i> {
     image: &'i Image,
     pieces: RefCell<Vec<Piece>>,
@@ -15,7 +15,7 @@ pub(crate) struct CachedImage<'i> {
 
 #[derive(Clone, Default)]
 struct Piece {
-    /// 0 if there is none: nothing is mapped there.
+    /// 0 for an empty entry: nothing is mapped there.
     address: u64,
     bytes: Vec<u8>,
 }
@@ -42,7 +42,7 @@ impl<'i> CachedImage<'i> {
         let offset = (address - start) as usize;
         match piece.bytes.get(offset..offset + WORD as usize) {
             Some(bytes) => Some(u64::from_le_bytes(bytes.try_into().ok()?)),
-            // It crosses the end of a piece, or the segment begins within it.
+            // The word crosses the end of a piece, or the segment begins within the piece.
             None => self.image.word(address),
         }
     }
@@ -52,10 +52,10 @@ impl<'i> CachedImage<'i> {
         Some(self.word(address)? as u32)
     }
 
-    /// Fills the buffer with bytes from an address on. False if the image lacks some of them.
+    /// Fills the buffer with bytes from an address on. Returns false if the image lacks some of them.
     pub fn bytes(&self, address: u64, length: usize, buffer: &mut Vec<u8>) -> bool {
         buffer.clear();
-        // Without this an absurd length would take the memory.
+        // Prevents an absurd length from exhausting memory.
         let there = self.image.segment(address).map(|segment| {
             let end = segment.readable().end;
             usize::try_from(end.saturating_sub(address)).unwrap_or(usize::MAX)
@@ -69,7 +69,7 @@ impl<'i> CachedImage<'i> {
         count == length
     }
 
-    /// A text that ends with a zero byte, at most so long.
+    /// A zero-terminated text up to a maximum length.
     pub fn c_string(&self, address: u64, most: usize) -> Option<String> {
         let mut bytes = Vec::new();
         for at in (address..).take(most + 1) {

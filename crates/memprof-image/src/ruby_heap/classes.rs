@@ -1,6 +1,6 @@
-//! Names and superclasses of classes and modules, wherever this Ruby has them: in the slot, in a block that it points to,
-//! or in a table of variables there. The place is the one at which most classes have texts that look like names of
-//! constants, all different; well-known classes have to be among them.
+//! Names and superclasses of classes and modules, wherever this Ruby has them: in the slot, in a block that it points to, or in a
+//! table of variables there. The place of names is the one where most classes have distinct texts that look like constant names,
+//! including those of well-known classes.
 
 use memprof_dump::record::Kind;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -28,27 +28,27 @@ const PARENTS: [(&str, &str); 6] = [
     ("Float", "Numeric"),
     ("NoMethodError", "NameError"),
 ];
-/// Words of a block that are looked at.
+/// Words of a block to check.
 const BLOCK: u64 = 48;
-/// Entries of a table that are looked at: names are among the first variables.
+/// Entries of a table to check: names are among the first variables.
 const ENTRIES: usize = 8;
-/// Classes that are looked at.
+/// Classes to check.
 const SAMPLE: usize = 1000;
-/// Included modules between a class and its superclass, and classes above one.
+/// Maximum number of included modules between a class and its superclass, and of classes above one.
 const MOST_ANCESTORS: usize = 512;
 
-/// A place of a word that belongs to a class.
+/// The place of a word that belongs to a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Place {
     /// In the slot, by its offset.
     Slot(u64),
-    /// In the block that a word of the slot points to.
+    /// In the block pointed to by a word of the slot.
     Block(u64, u64),
-    /// The variable of a key, in the table that a word of that block points to.
+    /// The variable with a key, in the table pointed to by a word of that block.
     Variable(u64, u64, u64),
 }
 
-/// What is known of classes.
+/// The facts about classes.
 #[derive(Debug, Default)]
 pub(crate) struct Classes {
     names: FxHashMap<u64, String>,
@@ -59,7 +59,7 @@ pub(crate) struct Classes {
 }
 
 impl Classes {
-    /// Learns where things are. Nothing is known if well-known classes are not found.
+    /// Learns the layout. Nothing is known if well-known classes are not found.
     pub fn learn(heap: &RubyHeap<'_>) -> Classes {
         let all: Vec<Object> = heap
             .objects()
@@ -98,12 +98,12 @@ impl Classes {
         !self.names.is_empty()
     }
 
-    /// Whether a class is that of one object.
+    /// Whether it is a singleton class.
     pub fn is_singleton(&self, class: &Object) -> bool {
         class.kind() == Kind::CLASS && class.class != 0 && class.flags & self.singleton != 0
     }
 
-    /// The superclass, or the included module above a class; 0 if there is none.
+    /// The superclass, or the included module above a class; 0 at the top.
     pub fn superclass(&self, heap: &RubyHeap<'_>, class: &Object) -> u64 {
         let word = self
             .superclass
@@ -111,15 +111,14 @@ impl Classes {
         word.filter(|word| is_class(heap, *word)).unwrap_or(0)
     }
 
-    /// The class that Ruby's `class` answers: the first one that is neither a singleton nor an included module.
+    /// The class that Ruby's `class` returns: the first one that is neither a singleton class nor an included module.
     pub fn real(&self, heap: &RubyHeap<'_>, class: u64) -> Option<u64> {
         self.above(heap, class)
             .find(|class| class.kind() != Kind::ICLASS && !self.is_singleton(class))
             .map(|class| class.address)
     }
 
-    /// The name of the class that Ruby's `class` answers; one without a name is called after the nearest ancestor that
-    /// has one.
+    /// The name of the class that Ruby's `class` returns; an anonymous class is shown as its nearest named ancestor.
     pub fn display_name(&self, heap: &RubyHeap<'_>, class: u64) -> Option<String> {
         let real = self.real(heap, class)?;
         if !self.are_known() {
@@ -136,7 +135,7 @@ impl Classes {
         })
     }
 
-    /// Instance and class variables of a class, where they are in the table that has its name, too.
+    /// Instance and class variables of a class, if they are in the same table as its name.
     pub fn variables(&self, heap: &RubyHeap<'_>, class: &Object) -> Vec<(String, u64)> {
         let Some(Place::Variable(offset, inner, _)) = self.place else {
             return Vec::new();
@@ -152,7 +151,7 @@ impl Classes {
             .collect()
     }
 
-    /// A class and what is above it.
+    /// A class and its ancestors.
     fn above(&self, heap: &RubyHeap<'_>, class: u64) -> impl Iterator<Item = Object> {
         let first = heap
             .object(class)
@@ -199,13 +198,13 @@ pub(super) fn word_at(heap: &RubyHeap<'_>, class: &Object, place: Place) -> Opti
     }
 }
 
-/// A name, which has at least one byte.
+/// A name of at least one byte.
 fn name_at(heap: &RubyHeap<'_>, class: &Object, place: Place) -> Option<String> {
     heap.name(word_at(heap, class, place)?)
         .filter(|name| !name.is_empty())
 }
 
-/// The place at which most classes have names.
+/// The place where most classes have names.
 fn name_place(heap: &RubyHeap<'_>, classes: &[Object]) -> Option<Place> {
     let mut found: FxHashMap<Place, (usize, FxHashSet<String>)> = FxHashMap::default();
     for class in classes.iter().take(SAMPLE) {
@@ -219,7 +218,7 @@ fn name_place(heap: &RubyHeap<'_>, classes: &[Object]) -> Option<Place> {
     }
     (found.into_iter())
         .filter(|(_, (count, names))| names.len() * 50 >= count * 49)
-        // Of equal ones the first place.
+        // The first place among equals.
         .max_by_key(|(place, (_, names))| (names.len(), std::cmp::Reverse(*place)))
         .map(|(place, _)| place)
 }
@@ -269,7 +268,7 @@ fn is_constant_path(name: &str) -> bool {
     })
 }
 
-/// The place at which well-known classes have their superclasses, possibly below included modules.
+/// The place where well-known classes have their superclasses, possibly below included modules.
 fn superclass_place(heap: &RubyHeap<'_>, by_name: &FxHashMap<&str, u64>) -> Option<Place> {
     let known: Vec<(Object, u64)> = PARENTS
         .iter()
@@ -297,7 +296,7 @@ fn superclass_place(heap: &RubyHeap<'_>, by_name: &FxHashMap<&str, u64>) -> Opti
     })
 }
 
-/// The flag that classes of named classes have, and these have not: the former are singleton classes.
+/// The flag that the classes of named classes have, and named classes lack: the former are singleton classes.
 fn singleton_flag(heap: &RubyHeap<'_>, names: &FxHashMap<u64, String>) -> u64 {
     let mut always = u64::MAX;
     let mut never = u64::MAX;
@@ -305,7 +304,7 @@ fn singleton_flag(heap: &RubyHeap<'_>, names: &FxHashMap<u64, String>) -> u64 {
     for class in named.filter(|class| class.kind() == Kind::CLASS) {
         never &= !class.flags;
         if let Some(singleton) = heap.object(class.class) {
-            // A class without a singleton class has that of its superclass or Class itself.
+            // A class without a singleton class has its superclass's singleton class, or Class itself.
             if !names.contains_key(&singleton.address) {
                 always &= singleton.flags;
             }

@@ -1,4 +1,4 @@
-//! Constants of classes and modules: a table from names to entries that have the value. Where a class has it is learned.
+//! Constants of classes and modules: a table from names to entries with the value. The place of the table is learned.
 
 use memprof_dump::record::Kind;
 use rustc_hash::FxHashMap;
@@ -12,10 +12,10 @@ const SAMPLE: usize = 1000;
 /// An entry: flags and line, the value, the file.
 const VALUE: u64 = WORD;
 const ENTRY: u64 = 3 * WORD;
-/// As many classes have to have such a table.
+/// The minimum number of classes with such a table.
 const PROOF: usize = 20;
 
-/// Where classes have their constants.
+/// The place of the constants of a class.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Constants(Place);
 
@@ -69,6 +69,6 @@ fn constants_at(heap: &RubyHeap<'_>, class: &Object, place: Place) -> Option<Vec
         heap.is_value(value).then_some((name, value))
     };
     let constants: Vec<_> = pairs.into_iter().filter_map(constant).collect();
-    // The VM has some of its own.
+    // Some constants are VM-internal.
     (constants.len() * 10 >= count * 9).then_some(constants)
 }

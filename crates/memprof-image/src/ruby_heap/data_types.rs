@@ -1,4 +1,4 @@
-//! Names of the C types of T_DATA: its type is a constant of a library that begins with a pointer to the name.
+//! Names of the C types of T_DATA: the type is a constant of a library that begins with a pointer to the name.
 
 use super::{HEADER, Object, RubyHeap};
 use crate::image::WORD;
@@ -6,9 +6,9 @@ use crate::image::WORD;
 const MOST: usize = 64;
 
 impl RubyHeap<'_> {
-    /// The name of a T_DATA's type; None if it has none, or the image lacks that part of the library.
+    /// The name of a T_DATA's type; None without one, or if the image lacks that part of the library.
     pub fn data_type(&self, data: &Object) -> Option<String> {
-        // The type is the first or, from Ruby 4.0 on, the second word; flags may be in its lowest bits.
+        // The type is the first or, since Ruby 4.0, the second word; its lowest bits may be flags.
         [0, WORD].into_iter().find_map(|offset| {
             let kind = self.memory.word(data.address + HEADER + offset)? & !(WORD - 1);
             self.analysis.image.segment(kind)?.file?;

@@ -1,4 +1,4 @@
-//! Hashes: a table in the slot (Ruby 3.3 and later) or in memory of its own, with up to eight pairs or as an `st_table`.
+//! Hashes: a table in the slot (Ruby 3.3 and later) or in separate memory, with up to eight pairs or as an `st_table`.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ const BOUND: u32 = 8;
 const MOST: u64 = 8;
 const PAIR: u64 = 2 * WORD;
 
-/// Where hashes have their tables.
+/// The place of a hash's table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Layout {
     #[default]
@@ -30,7 +30,7 @@ pub(super) enum Layout {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Entries {
     None,
-    /// The first one, and places of pairs, of which some were deleted.
+    /// The address of the first pair, and the number of pairs, including deleted ones.
     Small {
         at: u64,
         bound: u64,
@@ -45,12 +45,12 @@ pub(crate) struct HashFacts {
     pub default: u64,
     pub default_proc: bool,
     pub entries: Entries,
-    /// Where it may have blocks: the table, its bins, its entries.
+    /// The addresses of its possible blocks: the table, its bins, its entries.
     pub blocks: [u64; 3],
 }
 
 impl Entries {
-    /// Their memory.
+    /// The memory of the pairs.
     pub fn range(&self) -> Range<u64> {
         match self {
             Entries::None => 0..0,
@@ -61,7 +61,7 @@ impl Entries {
 }
 
 impl Layout {
-    /// The one by which most large hashes have a table.
+    /// The layout in which most large hashes have a table.
     pub fn learn(heap: &RubyHeap<'_>) -> Layout {
         let large: Vec<Object> = heap
             .of_kind(Kind::HASH)
@@ -93,8 +93,7 @@ impl Layout {
 }
 
 impl RubyHeap<'_> {
-    /// Whether a large hash has only a default of `nil` (8 before Ruby 3.2, 4 since): it was just allocated, or lost its
-    /// table.
+    /// Whether a large hash has only a default of `nil` (8 before Ruby 3.2, 4 since): it is newly allocated, or lost its table.
     fn lacks_table(&self, hash: &Object) -> bool {
         let words = (hash.address + HEADER..hash.address + hash.slot_size).step_by(WORD as usize);
         words
@@ -102,7 +101,7 @@ impl RubyHeap<'_> {
             .all(|word| matches!(word, Some(0 | 4 | 8)))
     }
 
-    /// What a hash has; None if that makes no sense.
+    /// The facts about a hash; None if they are invalid.
     pub fn hash(&self, hash: &Object) -> Option<HashFacts> {
         let table = self.hashes.table(self, hash)?;
         let body = hash.address + HEADER;
@@ -130,7 +129,7 @@ impl RubyHeap<'_> {
             let bound = number(BOUND);
             facts.count = number(COUNT);
             (bound <= MOST && facts.count <= bound).then_some(())?;
-            // Where the slot has no pointer, hints of hashes come first.
+            // In a slot without a pointer, hash hints come first.
             let at = match self.hashes {
                 Layout::Pointer => table,
                 _ => table + WORD,
@@ -149,7 +148,7 @@ impl RubyHeap<'_> {
             Entries::Small { at, bound } => Box::new((0..bound).filter_map(move |number| {
                 let pair = at + number * PAIR;
                 let key = self.memory.word(pair)?;
-                // The key of a pair that was deleted.
+                // The key of a deleted pair.
                 let deleted = matches!(key, 0x24 | 0x34);
                 (!deleted).then_some((key, self.memory.word(pair + WORD)?))
             })),

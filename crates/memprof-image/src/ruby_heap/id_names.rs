@@ -1,5 +1,5 @@
-//! Names of IDs: the VM has an array of arrays, in which the string of each ID is at the place of its number, and beside it
-//! its Symbol. A Symbol that is no object has the same number, which proves that the array is the one.
+//! Names of IDs: the VM has an array of arrays, with the string of each ID at the place of its number, and its Symbol beside it.
+//! A Symbol that is not an object has the same number, which identifies the array.
 
 use memprof_dump::record::Kind;
 
@@ -7,15 +7,15 @@ use super::values::symbol_id;
 use super::{Cells, Object, RubyHeap};
 use crate::image::WORD;
 
-/// IDs of one array, each of which has two places.
+/// IDs in one array, with two places each.
 const UNIT: u64 = 512;
 const PLACES: u64 = 2;
-/// What an ID has below its number, if it is no operator.
+/// The bits below the number of an ID, unless it is an operator.
 const SCOPE_BITS: u32 = 4;
-/// As many Symbols have to be right before the array is believed.
+/// The number of Symbols that must match to accept the array.
 const PROOF: usize = 100;
 
-/// Where the names are.
+/// The place of the names.
 #[derive(Debug)]
 pub(crate) struct IdNames {
     units: Vec<Cells>,
@@ -47,7 +47,7 @@ impl IdNames {
                 .map(|facts| facts.elements);
             match cells {
                 Some(cells) if cells.count <= UNIT * PLACES => units.push(cells),
-                // A unit of which no ID was ever used, or room for more.
+                // A unit without used IDs, or spare room.
                 None if heap.slot(inner).is_none() => units.push(Cells::default()),
                 _ => return None,
             }
@@ -94,7 +94,7 @@ impl IdNames {
         self.of_number(heap, number)
     }
 
-    /// The name of an ID by its number, as tables have it.
+    /// The name of an ID by its number, as stored in tables.
     pub fn of_number(&self, heap: &RubyHeap<'_>, number: u64) -> Option<String> {
         let unit = self.units.get(usize::try_from(number / UNIT).ok()?)?;
         let place = number % UNIT * PLACES;

@@ -4,11 +4,11 @@ use super::RubyHeap;
 use crate::image::WORD;
 
 const ITEM: u64 = 2 * WORD;
-/// More names no class has.
+/// Maximum number of names in a class.
 const MOST: u64 = 1 << 24;
 
 impl RubyHeap<'_> {
-    /// Numbers of IDs and values of the table at an address; None if there is none.
+    /// ID numbers and values of the table at an address; None if it has no table.
     pub fn id_table(&self, address: u64) -> Option<Vec<(u64, u64)>> {
         let capacity = u64::from(self.memory.half(address)?);
         let count = u64::from(self.memory.half(address + 4)?);

@@ -1,5 +1,5 @@
 //! Instance variables of plain objects. Until Ruby 3.1 each class has a table from names to places; since then objects have
-//! shapes. Values of objects without a known layout cannot be distinguished from other words.
+//! shapes. Without a known layout, values of objects cannot be distinguished from other words.
 
 use std::ops::Range;
 
@@ -16,29 +16,29 @@ const EMBEDDED: u32 = 1;
 const EMBEDDED_COUNT: u64 = 3;
 const BLOCK: u64 = 24;
 const MOST: u64 = 1 << 16;
-/// Objects that are looked at.
+/// Objects to check.
 const SAMPLE: usize = 50_000;
-/// As many classes have to have such a table.
+/// The minimum number of classes with such a table.
 const PROOF: usize = 3;
 
-/// The name of a variable, if it has one that a program can write.
+/// The name of a variable, if a program can write it.
 pub(crate) type VariableName = Option<String>;
 
-/// How variables are found.
+/// The method of finding variables.
 #[derive(Debug, Default)]
 pub(crate) enum Variables {
     #[default]
     Unknown,
-    /// By the table that a class has at this place.
+    /// By the table at this place of a class.
     Tables(Place),
     /// By shapes.
     Shapes(Shapes),
 }
 
-/// Where a plain object has its values.
+/// The place of a plain object's values.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Values {
-    /// Side by side.
+    /// Contiguous.
     Cells(Cells),
     /// By name, in a table at an address.
     Table { at: u64, table: StTable },
@@ -60,7 +60,7 @@ impl Values {
         }
     }
 
-    /// What may be blocks of the object: there its values begin, unless they lie in its slot.
+    /// Addresses of possible blocks of the object: its values begin there, unless they are in its slot.
     pub fn blocks(&self) -> Vec<u64> {
         match self {
             Values::Cells(cells) => vec![cells.at],
@@ -70,7 +70,7 @@ impl Values {
 }
 
 impl Variables {
-    /// Learns what this Ruby has.
+    /// Learns the layout of this Ruby.
     pub fn learn(heap: &RubyHeap<'_>) -> Variables {
         if let Some(shapes) = Shapes::learn(heap) {
             return Variables::Shapes(shapes);
@@ -98,7 +98,7 @@ impl Variables {
 }
 
 impl RubyHeap<'_> {
-    /// Where a plain object has its values; None if that is not known.
+    /// The place of a plain object's values; None if unknown.
     pub fn values(&self, object: &Object) -> Option<Values> {
         match &self.variables {
             Variables::Unknown => None,
@@ -117,7 +117,7 @@ impl RubyHeap<'_> {
         }
     }
 
-    /// What objects have in common that have the same names at the same places: the class, or the shape.
+    /// The class or shape: objects with the same key have the same names at the same places.
     pub fn variables_key(&self, object: &Object) -> u64 {
         match &self.variables {
             Variables::Shapes(shapes) => shapes.id(object),
@@ -125,13 +125,13 @@ impl RubyHeap<'_> {
         }
     }
 
-    /// Names of the values of an object by their places.
+    /// Names of an object's values, by place.
     pub fn variable_names(&self, object: &Object) -> Vec<VariableName> {
         let names = match &self.variables {
             Variables::Unknown => None,
             Variables::Shapes(shapes) => shapes.names(self, object),
             Variables::Tables(place) => {
-                // The class of a singleton has the table of its superclass, as a pointer or not at all.
+                // A singleton class references its superclass's table, or has none.
                 let real = self.classes.real(self, object.class);
                 [Some(object.class), real]
                     .into_iter()
@@ -144,7 +144,7 @@ impl RubyHeap<'_> {
     }
 }
 
-/// The names in the table at a place, if it looks like one of instance variables.
+/// The names in the table at a place, if it looks like a table of instance variables.
 fn names_at(heap: &RubyHeap<'_>, class: &Object, place: Place) -> Option<Vec<VariableName>> {
     let table = word_at(heap, class, place)?;
     heap.room(table)?;
@@ -154,7 +154,7 @@ fn names_at(heap: &RubyHeap<'_>, class: &Object, place: Place) -> Option<Vec<Var
     for (id, entry) in heap.st_entries(table) {
         heap.room(entry)?;
         let place = heap.memory.half(entry)? as usize;
-        // The VM has variables of its own, without @.
+        // VM-internal variables have no @.
         let name = heap.id_name(id);
         if place >= names.len() || !places.insert(place) {
             return None;
@@ -164,7 +164,7 @@ fn names_at(heap: &RubyHeap<'_>, class: &Object, place: Place) -> Option<Vec<Var
     Some(names)
 }
 
-/// Whether most names are such as programs give.
+/// Whether most names are names of program variables.
 fn is_likely(names: &[VariableName]) -> bool {
     let given = |name: &&VariableName| name.as_ref().is_some_and(|name| name.starts_with('@'));
     let count = names.iter().filter(given).count();

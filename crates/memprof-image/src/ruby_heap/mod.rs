@@ -1,5 +1,5 @@
-//! Objects of Ruby in an image: what their slots say, and what belongs to them. Layouts that differ between versions are
-//! learned from the objects themselves, by what has to hold of most of them; what cannot be learned stays unknown.
+//! Ruby objects in an image: the contents of their slots, and their memory. Layouts that differ between versions are learned from
+//! the objects themselves, by invariants that most of them satisfy; layouts that cannot be learned stay unknown.
 
 mod arrays;
 mod cached_image;
@@ -33,14 +33,14 @@ pub(crate) use values::Immediate;
 
 use cached_image::CachedImage;
 
-/// What stands before the content of each object: flags and class.
+/// The header of each object: flags and class.
 pub(crate) const HEADER: u64 = 2 * WORD;
-/// The first bit of flags that each type uses for itself.
+/// The first type-specific bit of the flags.
 const USER: u32 = 12;
-/// Most slots that are looked at to learn a layout.
+/// Maximum number of slots used to learn a layout.
 const SAMPLE: usize = 20_000;
 
-/// What instances say that their class is called, by the address of the class.
+/// Names of classes as instances show them, by the address of the class.
 pub(crate) fn class_names(analysis: &Analysis) -> FxHashMap<u64, String> {
     let heap = RubyHeap::new(analysis);
     let classes = heap.of_kind(Kind::CLASS);
@@ -51,7 +51,7 @@ pub(crate) fn class_names(analysis: &Analysis) -> FxHashMap<u64, String> {
     named.collect()
 }
 
-/// A slot that is in use.
+/// A used slot.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Object {
     pub address: u64,
@@ -68,7 +68,7 @@ impl Object {
         Kind((self.flags & 0x1f) as u8)
     }
 
-    /// A bit of those that each type uses for itself.
+    /// A type-specific flag.
     fn user(&self, bit: u32) -> bool {
         self.flags >> (USER + bit) & 1 == 1
     }
@@ -77,9 +77,9 @@ impl Object {
 /// A range of words that belongs to an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cells {
-    /// The first one.
+    /// The address of the first word.
     pub at: u64,
-    /// How many there are.
+    /// The number of words.
     pub count: u64,
 }
 
@@ -97,7 +97,7 @@ impl Cells {
 pub(crate) struct RubyHeap<'a> {
     pub analysis: &'a Analysis,
     pub memory: CachedImage<'a>,
-    /// Whether it is known which blocks there are.
+    /// Whether the blocks are known.
     pub knows_blocks: bool,
     /// The type of each slot, 0 if it is empty.
     kinds: Vec<u8>,
@@ -110,7 +110,7 @@ pub(crate) struct RubyHeap<'a> {
 }
 
 impl<'a> RubyHeap<'a> {
-    /// Learns what the layouts are.
+    /// Learns the layouts.
     pub fn new(analysis: &'a Analysis) -> RubyHeap<'a> {
         let mut heap = RubyHeap {
             analysis,
@@ -134,7 +134,7 @@ impl<'a> RubyHeap<'a> {
         heap
     }
 
-    /// What cannot be learned about this build of Ruby.
+    /// The facts that cannot be learned about this build of Ruby.
     pub fn unknown(&self) -> Vec<&'static str> {
         let facts = [
             ("names of classes", self.classes.are_known()),
@@ -165,7 +165,7 @@ impl<'a> RubyHeap<'a> {
             .collect()
     }
 
-    /// All slots that are in use.
+    /// All used slots.
     pub fn objects(&self) -> impl Iterator<Item = Object> + '_ {
         let first = self.analysis.references().slots().start;
         let pages = self.analysis.ruby.pages.iter();
@@ -184,26 +184,26 @@ impl<'a> RubyHeap<'a> {
             })
     }
 
-    /// Those of one type.
+    /// The objects of one type.
     pub fn of_kind(&self, kind: Kind) -> impl Iterator<Item = Object> + '_ {
         self.objects().filter(move |object| object.kind() == kind)
     }
 
-    /// The node of the slot at an address, and its type, if it is in use.
+    /// The node and type of the slot at an address, if it is used.
     pub fn slot(&self, address: u64) -> Option<(u32, Kind)> {
         let node = self.analysis.node_at(address)?;
         let kind = self.kind_of_node(node)?;
         Some((node, kind))
     }
 
-    /// The type of a node, if it is a slot in use.
+    /// The type of a node, if it is a used slot.
     pub fn kind_of_node(&self, node: u32) -> Option<Kind> {
         let first = self.analysis.references().slots().start;
         let kind = *self.kinds.get(node.checked_sub(first)? as usize)?;
         (kind != 0).then_some(Kind(kind))
     }
 
-    /// Whether there is an object of a type at an address.
+    /// Whether an object of a type is at an address.
     pub fn is(&self, address: u64, kind: Kind) -> bool {
         self.slot(address).is_some_and(|(_, found)| found == kind)
     }
@@ -221,7 +221,7 @@ impl<'a> RubyHeap<'a> {
         })
     }
 
-    /// The address of a node, which is a slot.
+    /// The address of a slot's node.
     pub fn address(&self, node: u32) -> u64 {
         match self.analysis.node(node) {
             Node::Slot(address) => address,
@@ -229,15 +229,15 @@ impl<'a> RubyHeap<'a> {
         }
     }
 
-    /// The number of the block that begins at an address and is in use.
+    /// The size of the used block that begins at an address.
     pub fn block(&self, address: u64) -> Option<u64> {
         let number = self.analysis.heap.blocks.at(address)?;
         let block = self.analysis.heap.blocks.get(number)?;
         (block.kind == crate::blocks::Kind::Used).then_some(block.size)
     }
 
-    /// Bytes from an address on that may belong to what begins there: those of a block. Where it is not known which blocks
-    /// there are, all of the memory of the other allocator.
+    /// Bytes from an address on that may belong to the memory beginning there: those of a block. If blocks are unknown, all of
+    /// the other allocator's memory.
     pub fn room(&self, address: u64) -> Option<u64> {
         if self.knows_blocks {
             return self.block(address);

@@ -1,5 +1,5 @@
-//! Shapes (Ruby 3.2 and later): how the instance variables of objects lie. They are a table in a mapping of its own; where
-//! it is and what a shape has is learned from the shapes that objects have.
+//! Shapes (Ruby 3.2 and later): the layout of objects' instance variables. They are a table in a separate mapping; its place and
+//! the layout of a shape are learned from the shapes of objects.
 
 use memprof_dump::record::Kind;
 use rustc_hash::FxHashSet;
@@ -8,32 +8,32 @@ use super::{Cells, HEADER, Object, RubyHeap, Values, VariableName};
 use crate::image::WORD;
 
 const SHIFT: u32 = 32;
-/// Ruby 4.0 has other facts above this number.
+/// Ruby 4.0 has other facts above these bits.
 const ID_BITS: u64 = (1 << 19) - 1;
 const SIZES: [u64; 5] = [32, 40, 48, 56, 64];
 const PAGE: u64 = 4096;
 const SAMPLE: usize = 50_000;
-/// As many shapes have to fit.
+/// The minimum number of shapes that must fit.
 const PROOF: usize = 6;
 const MOST: usize = 1024;
-/// No process has memory above.
+/// No process has memory above this address.
 const HIGHEST: u64 = 1 << 56;
 
-/// Where shapes are and what they have.
+/// The place and layout of shapes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shapes {
     table: u64,
     size: u64,
-    /// The ID of the variable that was added.
+    /// The offset of the added variable's ID.
     name: u64,
-    /// The number of the shape before it, of four bytes.
+    /// The offset of the parent shape's number, of four bytes.
     parent: u64,
-    /// How many values there are, and the bytes of that number.
+    /// The offset of the number of values, and its size in bytes.
     count: (u64, u32),
 }
 
 impl Shapes {
-    /// Finds the table by which objects have shapes that add up.
+    /// Finds the table in which the shapes of objects are consistent.
     pub fn learn(heap: &RubyHeap<'_>) -> Option<Shapes> {
         heap.ids.as_ref()?;
         let objects = heap.of_kind(Kind::OBJECT).take(SAMPLE);
@@ -64,7 +64,7 @@ impl Shapes {
             });
             fitting.count() * 10 >= numbers.len() * 8
         };
-        // Most places are refused by a few shapes: the last ones, as the first ones are the VM's own, without a variable.
+        // A few shapes rule out most places: the last ones, as the first ones are VM-internal, without a variable.
         let likely = |name: u64| {
             let few = numbers.iter().rev().take(6).filter(|number| {
                 let id = heap.memory.word(table + **number * size + name);
@@ -90,7 +90,7 @@ impl Shapes {
             .find(|shapes| numbers.iter().all(|number| shapes.adds_up(heap, *number)))
     }
 
-    /// Whether each variable on the way to a shape has a place, and the places are in order.
+    /// Whether each variable of a shape's ancestors has a place, and the places are in order.
     fn adds_up(&self, heap: &RubyHeap<'_>, number: u64) -> bool {
         self.chain(heap, number).is_some_and(|chain| {
             chain.windows(2).all(|pair| {
@@ -104,7 +104,7 @@ impl Shapes {
         })
     }
 
-    /// Names and counts from a shape to the first one.
+    /// Names and counts from a shape to the root shape.
     fn chain(&self, heap: &RubyHeap<'_>, number: u64) -> Option<Vec<(VariableName, u64)>> {
         let mut chain = Vec::new();
         let mut number = number;
@@ -116,7 +116,7 @@ impl Shapes {
             if parent == u64::from(u32::MAX) || parent & ID_BITS == ID_BITS {
                 return Some(chain);
             }
-            // Shapes come after those they grew from.
+            // Shapes come after their parents.
             if parent & ID_BITS >= number || chain.len() > MOST {
                 return None;
             }
@@ -124,7 +124,7 @@ impl Shapes {
         }
     }
 
-    /// How many values objects of the shape at an address have.
+    /// The number of values of objects with the shape at an address.
     fn count_of(&self, heap: &RubyHeap<'_>, shape: u64) -> Option<u64> {
         let (at, bytes) = self.count;
         Some(heap.memory.word(shape + at)? & ((1 << (bytes * 8)) - 1))
@@ -135,13 +135,13 @@ impl Shapes {
         id_of(object)
     }
 
-    /// Where an object has its values.
+    /// The place of an object's values.
     pub fn values(&self, heap: &RubyHeap<'_>, object: &Object) -> Option<Values> {
         let cells = self.cells(heap, object).map(Values::Cells);
         cells.or_else(|| self.table(heap, object))
     }
 
-    /// In its slot, or in a block that its first word points to.
+    /// Values in its slot, or in a block that its first word points to.
     fn cells(&self, heap: &RubyHeap<'_>, object: &Object) -> Option<Cells> {
         let count = self.count_of(heap, self.table + id_of(object) * self.size)?;
         let body = object.address + HEADER;
@@ -159,7 +159,7 @@ impl Shapes {
         (count <= room).then_some(cells)
     }
 
-    /// In a table by names, as objects have whose class has too many shapes. Their shape has no values.
+    /// Values in a table by name, used by objects whose class has too many shapes. Their shape has no values.
     fn table(&self, heap: &RubyHeap<'_>, object: &Object) -> Option<Values> {
         let count = self.count_of(heap, self.table + id_of(object) * self.size)?;
         let at = heap.memory.word(object.address + HEADER)?;

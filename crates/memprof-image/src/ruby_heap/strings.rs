@@ -1,4 +1,4 @@
-//! Strings: where their bytes are. Embedded ones have their length among the flags (Ruby 3.1) or before their bytes.
+//! Strings and the place of their bytes. Embedded ones have their length in the flags (Ruby 3.1) or before their bytes.
 
 use memprof_dump::record::{CodeRange, Kind};
 
@@ -12,7 +12,7 @@ const CODE_RANGE: u32 = 8;
 const ENCODING: u32 = 10;
 const ENCODING_MASK: u64 = 0x7f;
 const FSTRING: u32 = 17;
-/// Strings that are names are not longer.
+/// Maximum length of names.
 const NAME: u64 = 1024;
 
 /// Encodings with a fixed number (encindex.h); others are numbered as they are loaded.
@@ -31,7 +31,7 @@ const ENCODINGS: [&str; 12] = [
     "Windows-31J",
 ];
 
-/// Where embedded strings have their length.
+/// The place of an embedded string's length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Layout {
     #[default]
@@ -44,7 +44,7 @@ pub(super) enum Layout {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StringFacts {
     pub length: u64,
-    /// Where the bytes are.
+    /// The address of the bytes.
     pub at: u64,
     pub capacity: Option<u64>,
     /// The string that owns the bytes.
@@ -53,7 +53,7 @@ pub(crate) struct StringFacts {
 }
 
 impl Layout {
-    /// The one by which a zero byte is behind most embedded strings.
+    /// The layout in which most embedded strings are followed by a zero byte.
     pub fn learn(heap: &RubyHeap<'_>) -> Layout {
         let strings = heap.of_kind(Kind::STRING);
         let embedded: Vec<Object> = strings
@@ -93,7 +93,7 @@ impl Layout {
 }
 
 impl RubyHeap<'_> {
-    /// Where a string has its bytes.
+    /// The facts about a string.
     pub fn string(&self, string: &Object) -> Option<StringFacts> {
         if !string.user(NOT_EMBEDDED) {
             return self.strings.embedded(self, string);
@@ -107,14 +107,14 @@ impl RubyHeap<'_> {
         Some(StringFacts {
             length,
             at,
-            // A capacity is no address of a string.
+            // A capacity is not the address of a string.
             capacity: (shared.is_none() && last != length && last >> 48 == 0).then_some(last),
             shared,
             embedded: false,
         })
     }
 
-    /// The bytes of a string that is a name.
+    /// The bytes of a string used as a name.
     pub fn name(&self, address: u64) -> Option<String> {
         let string = self.object(address)?;
         if string.kind() != Kind::STRING {
@@ -130,13 +130,13 @@ impl RubyHeap<'_> {
     }
 }
 
-/// The name of a string's encoding; empty if it has none that is known.
+/// The name of a string's encoding; empty if unknown.
 pub(crate) fn encoding(flags: u64) -> &'static str {
     let number = flags >> (super::USER + ENCODING) & ENCODING_MASK;
     ENCODINGS.get(number as usize).copied().unwrap_or_default()
 }
 
-/// What is remembered of a string's bytes.
+/// The cached code range of a string.
 pub(crate) fn code_range(flags: u64) -> CodeRange {
     match flags >> (super::USER + CODE_RANGE) & 3 {
         0 => CodeRange::Unknown,
@@ -146,7 +146,7 @@ pub(crate) fn code_range(flags: u64) -> CodeRange {
     }
 }
 
-/// Whether it is in the table of strings that are equal and frozen.
+/// Whether it is in the table of equal, frozen strings.
 pub(crate) fn is_fstring(flags: u64) -> bool {
     flags >> (super::USER + FSTRING) & 1 == 1
 }

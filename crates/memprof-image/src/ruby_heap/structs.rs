@@ -1,4 +1,4 @@
-//! Structs: where their values are, and the names of their members.
+//! Structs: the place of their values, and the names of their members.
 
 use memprof_dump::record::Kind;
 
@@ -7,13 +7,13 @@ use crate::image::WORD;
 
 const LENGTH: u32 = 1;
 const LENGTH_MASK: u64 = 0x7f;
-/// Steps between a class and the array of its members.
+/// Maximum number of references from a class to the array of its members.
 const HOPS: usize = 3;
-/// Blocks of a class that are looked through.
+/// Maximum number of a class's blocks to search.
 const MOST_BLOCKS: usize = 64;
 
 impl RubyHeap<'_> {
-    /// Where a struct has its values; None if that makes no sense.
+    /// The place of a struct's values; None if it is invalid.
     pub fn structure(&self, structure: &Object) -> Option<Cells> {
         let body = structure.address + HEADER;
         let embedded = Cells {
@@ -30,7 +30,7 @@ impl RubyHeap<'_> {
         (self.is_there(apart) && (apart.count == 0 || apart.at > 4096)).then_some(apart)
     }
 
-    /// Names of the members of a class of structs that has so many: its hidden array of Symbols.
+    /// Member names of a struct class with so many members: its hidden array of Symbols.
     pub fn members(&self, class: u64, count: u64) -> Option<Vec<String>> {
         let class = self.object(class)?;
         let references = self.analysis.references();
@@ -46,7 +46,7 @@ impl RubyHeap<'_> {
                         let Some(names) = self.symbols(address, count) else {
                             continue;
                         };
-                        // If there were two, either might be wrong.
+                        // If two are found, either may be wrong.
                         match &found {
                             Some((other, _)) if *other != address => return None,
                             _ => found = Some((address, names)),
@@ -55,7 +55,7 @@ impl RubyHeap<'_> {
                     None if target < references.slots().start && next.len() < MOST_BLOCKS => {
                         next.push(target);
                     }
-                    // Since Ruby 4.0 an object that names the class has its instance variables.
+                    // Since Ruby 4.0 an object that references the class has its instance variables.
                     Some(Kind::IMEMO) if next.len() < MOST_BLOCKS => {
                         let fields = self.object(self.address(target));
                         if fields.is_some_and(|fields| fields.class == class.address) {
@@ -70,7 +70,7 @@ impl RubyHeap<'_> {
         found.map(|(_, names)| names)
     }
 
-    /// Names of the Symbols of a hidden array that has nothing else.
+    /// Names of the Symbols in a hidden array that contains nothing else.
     fn symbols(&self, array: u64, count: u64) -> Option<Vec<String>> {
         let array = self.object(array).filter(|array| array.class == 0)?;
         let elements = self.array(&array)?.elements;

@@ -1,8 +1,8 @@
-//! Words that are values of Ruby's, but no addresses.
+//! Ruby values that are not addresses.
 
 use super::RubyHeap;
 
-/// A value that is no object.
+/// A value that is not an object.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Immediate {
     Nil,
@@ -11,7 +11,7 @@ pub(crate) enum Immediate {
     Undef,
     Int(i64),
     Float(f64),
-    /// Its name, if that is known.
+    /// Its name, if known.
     Symbol(Option<String>),
 }
 
@@ -19,11 +19,11 @@ const SYMBOL: u64 = 0x0c;
 const SYMBOL_BITS: u32 = 8;
 
 impl RubyHeap<'_> {
-    /// What a word is that is no address.
+    /// The value of a word that is not an address.
     pub fn immediate(&self, word: u64) -> Option<Immediate> {
         Some(match word {
             0 => Immediate::False,
-            // Of Ruby 3.2 and later, and of 3.1; none of these has the other as a value.
+            // In Ruby 3.2 and later, and in 3.1; neither uses the other one as a value.
             4 | 8 => Immediate::Nil,
             0x14 => Immediate::True,
             _ if word & 1 == 1 => Immediate::Int((word as i64) >> 1),
@@ -34,7 +34,7 @@ impl RubyHeap<'_> {
         })
     }
 
-    /// Whether a word may be a value: no address, or that of an object.
+    /// Whether a word may be a value: not an address, or the address of an object.
     pub fn is_value(&self, word: u64) -> bool {
         match self.immediate(word) {
             Some(Immediate::Undef) => matches!(word, 0x24 | 0x34),
@@ -49,7 +49,7 @@ impl RubyHeap<'_> {
     }
 }
 
-/// The ID of a Symbol that is no object.
+/// The ID of a Symbol that is not an object.
 pub(super) fn symbol_id(word: u64) -> Option<u64> {
     (word & 0xff == SYMBOL).then_some(word >> SYMBOL_BITS)
 }

@@ -1,4 +1,4 @@
-//! Core files of an image, and what damages them.
+//! Builds core files from images, and damages them.
 
 use std::fs::File;
 use std::io::Write;
@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 
 use memprof_image::Image;
 
-/// A file without a name.
+/// An unlinked file.
 pub fn file(bytes: &[u8]) -> File {
     let name = format!("memprof-core-{}-{:p}", std::process::id(), bytes);
     let path = std::env::temp_dir().join(name);
@@ -21,7 +21,7 @@ pub fn file(bytes: &[u8]) -> File {
     file
 }
 
-/// Numbers without a pattern, the same in each run (xorshift).
+/// Pseudorandom numbers, the same in each run (xorshift).
 pub struct Numbers(pub u64);
 
 impl Numbers {
@@ -33,7 +33,7 @@ impl Numbers {
     }
 }
 
-/// A core file in which words are overwritten, and restored.
+/// A core file whose words can be overwritten and restored.
 pub struct DamagedCore {
     file: File,
     overwritten: Vec<(u64, [u8; 8])>,
@@ -82,7 +82,7 @@ pub fn core_of(image: &Image) -> Vec<u8> {
     for segment in image.segments.iter().filter(|segment| segment.access.write) {
         let mut bytes = vec![0; segment.stored as usize];
         let count = image.read(segment.start, &mut bytes);
-        // What a process has never touched is zero; kernels do not store it either.
+        // Untouched memory is zero; kernels do not store it either.
         let used = bytes[..count]
             .iter()
             .rposition(|byte| *byte != 0)

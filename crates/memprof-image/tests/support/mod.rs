@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use memprof_image::{Image, waiting_threads};
 
-/// The process of examples/planted.rs; it ends with this.
+/// The process of examples/planted.rs, killed on drop.
 pub struct Planted {
     child: Child,
-    /// A list of three blocks, a large one, one with an alignment.
+    /// A list of three blocks, a large one, an aligned one.
     #[allow(dead_code, reason = "of one test")]
     pub addresses: Vec<u64>,
 }
@@ -40,7 +40,7 @@ impl Planted {
         planted
     }
 
-    /// Until both of its threads wait: the line is out before they do, and then they still allocate.
+    /// Waits until both threads are blocked: after the line is printed, they still allocate.
     fn wait(&self) {
         let deadline = Instant::now() + Duration::from_secs(60);
         while waiting_threads(self.child.id()).len() < 2 {

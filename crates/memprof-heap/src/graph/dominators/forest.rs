@@ -1,6 +1,6 @@
 use std::hint::black_box;
 
-/// The nodes that were dealt with, linked to their parents in the depth-first tree, with short cuts.
+/// The processed nodes, linked to their parents in the depth-first tree, with path compression.
 pub struct Forest {
     nodes: Vec<Node>,
 }
@@ -9,12 +9,12 @@ pub struct Forest {
 struct Node {
     /// An ancestor.
     above: u32,
-    /// The least semidominator from this node up to, but without, the one above.
+    /// The lowest semidominator from this node up to, but without, the one above.
     least: u32,
 }
 
 impl Forest {
-    /// All nodes, none linked yet.
+    /// All nodes, not linked yet.
     pub fn new(parent: &[u32]) -> Forest {
         let nodes = parent.iter().map(|&above| Node {
             above,
@@ -25,21 +25,20 @@ impl Forest {
         }
     }
 
-    /// Links a node, whose semidominator is known now. That all nodes with higher numbers are linked, too, is why none
-    /// needs a mark.
+    /// Links a node whose semidominator is now known. Nodes need no mark, as all nodes with higher numbers are already linked.
     #[inline]
     pub fn link(&mut self, node: u32, semi: u32) {
         self.nodes[node as usize].least = semi;
     }
 
-    /// Reads a node, so that it is at hand when its turn comes.
+    /// Prefetches a node.
     #[inline]
     pub fn fetch(&self, node: u32) {
         black_box(self.nodes[node as usize].above);
     }
 
-    /// What an edge from `source` to `node` says about the semidominator of `node`, the next to be linked: the source
-    /// itself, or the least semidominator among its ancestors that are linked.
+    /// The candidate for the semidominator of `node`, the next to be linked, from an edge from `source`: the source itself, or
+    /// the lowest semidominator among its linked ancestors.
     #[inline]
     pub fn least(&mut self, source: u32, node: u32) -> u32 {
         if source <= node {
@@ -48,7 +47,7 @@ impl Forest {
         let mut at = source as usize;
         let mut this = self.nodes[at];
         let mut least = this.least;
-        // Path halving: links each second node on the way to its grandparent, so that no stack is needed.
+        // Path halving: links every second node on the path to its grandparent, so that no stack is needed.
         while this.above > node {
             let above = self.nodes[this.above as usize];
             this.least = this.least.min(above.least);

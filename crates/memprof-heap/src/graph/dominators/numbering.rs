@@ -2,15 +2,15 @@ use std::hint::black_box;
 
 use super::super::{Graph, NONE, Stop, Stopped};
 
-/// The nodes that a root reaches, numbered in depth-first order, and the edges that are not in the depth-first tree.
+/// The nodes that a root reaches, numbered in depth-first order, and the non-tree edges.
 pub struct Numbering {
-    /// What is known of each node, by node.
+    /// The number and edges of each node, by node.
     pub seen: Vec<Seen>,
     /// The node of each number.
     pub order: Vec<u32>,
     /// The number of the parent in the depth-first tree, by number; 0 for the root.
     pub parent: Vec<u32>,
-    /// Edges that are not in the tree.
+    /// Non-tree edges.
     pub others: Vec<Other>,
     /// Extra edges.
     pub instances: Instances,
@@ -24,27 +24,27 @@ pub struct Seen {
     pub others: u32,
 }
 
-/// An edge in the list of edges with the same target. Lists spare the second pass over the graph that sorting would take.
+/// An edge in the list of edges with the same target. Lists avoid the second pass over the graph that sorting would need.
 #[derive(Clone, Copy)]
 pub struct Other {
-    /// The number of the node that refers.
+    /// The number of the source node.
     pub source: u32,
     /// The edge to the same target that was found before.
     pub next: u32,
 }
 
-/// Extra edges in lists by group. A source has only one, so it needs no name of its own.
+/// Extra edges in lists by group. A source has only one, so the source identifies its edge.
 pub struct Instances {
     /// The last member of each group.
     last: Vec<u32>,
-    /// The member of the same group that was found before; by number.
+    /// The previously found member of the same group, by number.
     pub next: Vec<u32>,
 }
 
-/// How many targets of a node are read ahead: more would be gone from the cache again when they are wanted.
+/// Prefetched targets per node: more would be evicted from the cache before they are used.
 const FETCHED: usize = 8;
 
-/// A node, and what is still to be looked at of its row.
+/// A node, and the rest of its row.
 struct Frame {
     number: u32,
     start: u32,
@@ -90,7 +90,7 @@ impl Numbering {
         let mut frame = self.descend(graph, root, nothing, &mut stack);
         loop {
             while !frame.is_done() {
-                // Each edge is looked at once, in whatever order.
+                // Each edge is visited once, in any order.
                 stop.at(frame.start)?;
                 let target = graph.targets[frame.start as usize];
                 frame.start += 1;
@@ -116,8 +116,8 @@ impl Numbering {
         }
     }
 
-    /// Enters a node, and its class if that is new, and so on; what is to be looked at next. Only a node with more to
-    /// look at goes onto the stack, so neither leaves nor the members of a list do.
+    /// Enters a node, its class if that is new, and so on; returns the next frame to visit. Pushes only nodes with more to visit,
+    /// so neither leaves nor list members go onto the stack.
     #[inline]
     fn descend(
         &mut self,
@@ -141,7 +141,7 @@ impl Numbering {
         frame
     }
 
-    /// Numbers a node; its row, and its class if that has no number yet.
+    /// Numbers a node; returns its row, and its class if that has no number yet.
     #[inline]
     fn enter(&mut self, graph: &Graph<'_>, node: u32, parent: u32) -> (Frame, Option<u32>) {
         let number = self.order.len() as u32;
@@ -168,8 +168,7 @@ impl Numbering {
 }
 
 impl Numbering {
-    /// Reads what will be needed for the first targets of a row: reads that go all over memory wait together, those that
-    /// come one by one wait one by one.
+    /// Prefetches data for the first targets of a row: the cache misses of these scattered reads overlap.
     #[inline]
     fn fetch(&self, graph: &Graph<'_>, row: &[u32]) {
         for target in row.iter().take(FETCHED) {

@@ -71,7 +71,7 @@ fn unsound_graphs_are_reported() {
     assert!(broken(|made| made.class[0] = 3));
 }
 
-/// Calls all there is.
+/// Calls every function.
 fn everything(graph: &Graph<'_>, node: u32) {
     graph.is_sound();
     let found = dominators(graph, node);

@@ -1,4 +1,4 @@
-//! Depth that would overflow a stack or make a quadratic algorithm show.
+//! Depth that would overflow a stack or expose a quadratic algorithm.
 
 use super::super::sample_graphs::Made;
 use super::super::*;
@@ -85,7 +85,7 @@ fn a_list_whose_members_have_a_class() {
 
 #[test]
 fn a_list_with_leaves() {
-    // Each node of the list still has an edge to follow when the next one is entered.
+    // Each node of the list still has an unvisited edge when the next one is entered.
     let half = NODES / 2;
     let edges = (1..half).map(|node| (node - 1, node));
     let edges: Vec<_> = edges
