@@ -1,4 +1,4 @@
-//! Makes `cfg(ruby_gte_3_4)` and the like known to the sources.
+//! Defines `cfg(ruby_gte_3_4)` and the like for the sources.
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let _ = rb_sys_env::activate()?;

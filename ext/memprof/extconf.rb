@@ -1,9 +1,9 @@
 # frozen_string_literal: true
 
-# Writes a Makefile that builds the extension with cargo and nothing else: no gem is needed for it.
+# Writes a Makefile that builds the extension with nothing but cargo, not even another gem.
 #
 # The library goes into the directory for this Ruby in the gem's own lib/, where lib/memprof/native.rb looks
-# first. RubyGems would copy what it is given to lib/ and once more to extensions/.
+# first. RubyGems would copy it both to lib/ and to extensions/.
 
 require "rbconfig"
 require "shellwords"
@@ -13,17 +13,17 @@ def executable(name, *elsewhere)
   [*found, *elsewhere].find { |path| File.file?(path) && File.executable?(path) }
 end
 
-# A word of a command in a Makefile.
+# Escapes a word of a command in a Makefile.
 def word(text) = text.shellescape.gsub("$", "$$")
 
-# What the compiler says of its version, if it runs.
+# The version that the compiler reports, if it runs.
 def version_of(compiler)
   IO.popen([compiler, "--version", err: File::NULL], &:read)[/\d+\.\d+/]
 rescue SystemCallError
   nil
 end
 
-# Where bindgen finds libclang: as clang-sys looks for it, or where the linker knows it.
+# Whether bindgen can find libclang, searched as by clang-sys or known to the linker.
 def libclang?
   return true if ENV["LIBCLANG_PATH"] || ENV["LLVM_CONFIG_PATH"] || executable("llvm-config")
 
@@ -60,13 +60,13 @@ config = RbConfig::CONFIG
 library = File.join(root, "lib/memprof", config["ruby_version"][/\A\d+\.\d+/], "memprof.#{config["DLEXT"]}")
 target = File.join(__dir__, "target")
 built = File.join(target, "release", "libmemprof.#{config["SOEXT"]}")
-# rb-sys asks the Ruby that is named here. Where the build goes is no matter of settings for other projects.
+# rb-sys runs the Ruby named here. Settings for other projects must not change the target directory.
 environment = ["env", "-u", "CARGO_BUILD_TARGET", "RUBY=#{RbConfig.ruby}"]
 build = [*environment, cargo, "build", "--locked", "--release", "--package", "memprof",
   "--manifest-path", File.join(root, "Cargo.toml"), "--target-dir", target]
 
-# The names of functions are an eighth of the library. They go into a file beside it, which crash reports of
-# Ruby and debuggers find by the link that the library has to it. Without binutils they stay where they are.
+# The names of functions take an eighth of the library. They are moved to a file beside it, which debuggers
+# and Ruby's crash reports find by the library's debug link. Without binutils they remain in the library.
 objcopy = executable("objcopy") if RUBY_PLATFORM.include?("linux")
 symbols = "#{library}.debug"
 split = [

@@ -1,26 +1,26 @@
-//! The limit that the cgroup of a process sets to memory, which is what the OOM killer looks at.
+//! The memory limit of a process's cgroup, which the OOM killer enforces.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// The narrowest limit of a cgroup that a process is in. Bytes.
+/// The lowest limit among the cgroups of a process, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cgroup {
     /// Limit.
     pub limit: u64,
-    /// Memory of all processes in it, files that the kernel caches included.
+    /// Memory of all processes in the cgroup, including files that the kernel caches.
     pub used: u64,
-    /// Of that, cached files that were not used for a while, which the kernel drops before it kills a process.
+    /// Part of `used`: cached files not used for a while, which the kernel drops before it kills a process.
     #[serde(default)]
     pub idle_files: u64,
 }
 
-/// Version 1 says that there is no limit with a number near the greatest.
+/// Version 1 reports no limit as a number close to the maximum.
 const NO_LIMIT: u64 = 1 << 60;
 
-/// The limit of the process that `directory` (`/proc/PID`) is of; `None` if there is none.
+/// The limit of the process whose `directory` is `/proc/PID` (or `/proc/self`); `None` if it has none.
 pub fn limit(directory: &str) -> Option<Cgroup> {
     let text = fs::read_to_string(format!("{directory}/cgroup")).ok()?;
     narrowest(&text, Path::new("/sys/fs/cgroup"))
@@ -44,9 +44,9 @@ fn narrowest(text: &str, root: &Path) -> Option<Cgroup> {
     found.min_by_key(|cgroup| cgroup.limit)
 }
 
-/// A cgroup and those that it is in. In a container the path may be one that only the host knows.
+/// A cgroup and its ancestors. In a container the path may exist only on the host.
 fn upwards(root: PathBuf, path: &str, limit: &str, used: &str) -> Vec<Cgroup> {
-    // That of a group outside of the namespace of groups that this program is in.
+    // The path of a cgroup outside of this program's cgroup namespace.
     if path.split('/').any(|name| name == "..") {
         return Vec::new();
     }
@@ -65,7 +65,7 @@ fn upwards(root: PathBuf, path: &str, limit: &str, used: &str) -> Vec<Cgroup> {
     found.collect()
 }
 
-/// Version 1 has one number for the group, and one for the group with those in it.
+/// Version 1 has one number for the cgroup itself and one that includes its descendants.
 fn idle_files(directory: &Path) -> u64 {
     let text = fs::read_to_string(directory.join("memory.stat")).unwrap_or_default();
     let number = |name: &str| {
@@ -110,7 +110,7 @@ mod tests {
             "memory/memory.stat",
             "cache 30\ninactive_file 10\ntotal_inactive_file 20\n",
         );
-        // A path of the host, of which the container has only the end.
+        // A path on the host; the container sees only the end of it.
         let both = "4:cpu,memory:/docker/4711\n0::/app/web\n";
         assert_eq!(
             narrowest(both, root),

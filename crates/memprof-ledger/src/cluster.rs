@@ -1,4 +1,4 @@
-//! A process and those that it has forked, such as the workers of a server, with the memory of each.
+//! A process and the processes forked from it, such as the workers of a server, with the memory of each.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -8,25 +8,25 @@ use serde::Serialize;
 use super::process_stat::{self, Stat};
 use super::smaps::{self, Mapping};
 
-/// Bytes of a command line that are read.
+/// Maximum bytes read of a command line.
 const LONGEST_TITLE: u64 = 1 << 16;
 
-/// A process and all that were forked from it, directly or not. Sizes are bytes.
+/// A process and everything forked from it, directly or not. Sizes are bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Cluster {
-    /// The process that was asked for.
+    /// The process asked for.
     pub pid: u32,
-    /// The process that it was itself forked from, if that still runs.
+    /// The process it was forked from, if that still runs.
     pub forked_from: Option<u32>,
-    /// What all of them take, in which a page that n processes share counts 1/n.
+    /// PSS of all of them: a page shared by n processes counts 1/n.
     pub pss: u64,
-    /// The sum of their RSS, which counts such a page n times.
+    /// Sum of their RSS: a page shared by n processes counts n times.
     pub rss: u64,
     /// The process itself, then the others by process id.
     pub processes: Vec<Member>,
-    /// Other programs that they have started, such as a shell.
+    /// Other programs that they started, such as a shell.
     pub others: Others,
-    /// Processes that ended while they were measured, or may not be read. They are in no sum.
+    /// Processes that ended during the measurement or may not be read. No sum includes them.
     pub skipped: u64,
 }
 
@@ -35,32 +35,32 @@ pub struct Cluster {
 pub struct Member {
     /// Process id.
     pub pid: u32,
-    /// Its parent's.
+    /// Process id of its parent.
     pub parent: u32,
-    /// Its command line, or the title that it has given itself.
+    /// Its command line, or the title it gave itself.
     pub name: String,
-    /// What is resident.
+    /// Resident bytes.
     pub rss: u64,
-    /// The same, in which a page that n processes share counts 1/n.
+    /// PSS: a page shared by n processes counts 1/n.
     pub pss: u64,
-    /// Of the RSS, what is in no other process.
+    /// Part of the RSS that is in no other process.
     pub private: u64,
-    /// Of the RSS, what other processes have as well.
+    /// Part of the RSS shared with other processes.
     pub shared: u64,
-    /// Swapped out, thus not in the RSS.
+    /// Swapped out, so not in the RSS.
     pub swap: u64,
 }
 
-/// Programs that are not part of the cluster, although its processes have started them.
+/// Programs started by processes of the cluster, but not part of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Others {
     /// Their number.
     pub processes: u64,
-    /// What they take, as above.
+    /// Their PSS.
     pub pss: u64,
 }
 
-/// Measures a process and what was forked from it.
+/// Measures a process and everything forked from it.
 ///
 /// # Errors
 /// If the process has ended, or belongs to another user.
@@ -97,7 +97,7 @@ pub fn cluster(pid: u32) -> io::Result<Cluster> {
     Ok(cluster)
 }
 
-/// The process that this one belongs to as a worker: the first of those that forked one another, and may be read.
+/// The master of a worker: the outermost readable process in its chain of forks.
 ///
 /// # Errors
 /// If there is no /proc.
@@ -106,7 +106,7 @@ pub fn master_of(pid: u32) -> io::Result<u32> {
     let Some(mut process) = process_stat::find(&processes, pid) else {
         return Err(ended());
     };
-    // The list is not of one moment, so it may even have a circle.
+    // The list is not a snapshot of one moment, so it may even contain a cycle.
     for _ in 0..processes.len() {
         match process.forked_from(&processes) {
             Some(parent) if matches!(measure(parent), Ok(Some(_))) => process = parent,
@@ -116,7 +116,7 @@ pub fn master_of(pid: u32) -> io::Result<u32> {
     Ok(process.pid)
 }
 
-/// `None` if the process ended while it was read: that gives nothing, or a part.
+/// `None` if the process ended while it was read, which leaves little or nothing to read.
 fn measure(process: &Stat) -> io::Result<Option<Member>> {
     let directory = format!("/proc/{}", process.pid);
     let mappings = match fs::read(format!("{directory}/smaps")) {
@@ -148,7 +148,7 @@ fn measure(process: &Stat) -> io::Result<Option<Member>> {
     }))
 }
 
-/// A process may claim that its command line is all of its memory (prctl).
+/// A process may claim that its command line spans all of its memory (prctl).
 fn title(directory: &str) -> io::Result<Vec<u8>> {
     let mut title = Vec::new();
     let file = File::open(format!("{directory}/cmdline"))?;
@@ -156,7 +156,7 @@ fn title(directory: &str) -> io::Result<Vec<u8>> {
     Ok(title)
 }
 
-/// Arguments are separated by zeros, and a title is followed by them.
+/// Arguments are separated by NULs, and a title is padded with them.
 fn command(cmdline: &[u8]) -> String {
     let text = String::from_utf8_lossy(cmdline).replace('\0', " ");
     text.trim().to_owned()
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn sums_up_other_programs_apart_from_forked_processes() {
-        // Forked processes are tested from Ruby: this one has threads.
+        // This process has threads, so forked processes are tested from Ruby.
         let own = std::process::id();
         if process_stat::of(own).is_none() {
             return;
@@ -232,7 +232,7 @@ mod tests {
             .unwrap();
         let name = loop {
             let stat = process_stat::of(shell.id()).unwrap();
-            // It is a copy of this process until it executes its program.
+            // Still a copy of this process until it executes its program.
             match measure(&stat) {
                 Ok(Some(member)) if member.name.starts_with("sh -c") => break member.name,
                 _ => assert!(!stat.is_zombie),

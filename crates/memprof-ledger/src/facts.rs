@@ -1,4 +1,4 @@
-//! What is measured of a process, from outside of Ruby.
+//! Measurements of a process, taken from outside of Ruby.
 
 use std::fs;
 use std::io;
@@ -13,54 +13,52 @@ use super::pagemap::{Pagemap, merged};
 use super::sharing::Sharing;
 use super::smaps::{self, Mapping};
 
-/// What was measured of a process. Sizes are bytes. The header of a dump stores it.
+/// Measurements of a process, as stored in the header of a dump. Sizes are bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Facts {
-    /// The sum over all mappings.
+    /// Sum over all mappings.
     pub rss: u64,
-    /// The same, in which a page that n processes share counts 1/n. Not known where a forked child measures itself in place
-    /// of its parent.
+    /// PSS: a page shared by n processes counts 1/n. Unknown where a forked child measures itself in place of its parent.
     pub pss: Option<u64>,
-    /// Of the RSS, what no other process has; as above.
+    /// Part of the RSS that no other process has; unknown in the same case.
     pub private: Option<u64>,
-    /// Swapped out, thus not in the RSS.
+    /// Swapped out, so not in the RSS.
     pub swap: u64,
     /// Mappings by kind.
     pub mappings: Kinds,
-    /// Pages of Ruby's heap; not known of another process.
+    /// Pages of Ruby's heap; unknown for another process.
     pub ruby_heap: Option<RubyHeap>,
-    /// Which of these a forked process still has in common with its parent; `None` of others, and of a forked child that
+    /// How many of these a forked process still shares with its parent; `None` for other processes, and for a forked child that
     /// measures itself in place of its parent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sharing: Option<Sharing>,
-    /// What malloc says of itself; not known of another process.
+    /// The allocator's own statistics; unknown for another process.
     pub allocator: Option<Allocator>,
     /// The limit of the cgroup.
     pub cgroup: Option<Cgroup>,
 }
 
-/// Pages that Ruby has its slots in.
+/// Pages with Ruby's slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RubyHeap {
     /// Bytes of all pages.
     pub size: u64,
-    /// Resident bytes of them.
+    /// Resident bytes of these pages.
     pub resident: u64,
 }
 
-/// Where Ruby's heap is.
+/// Address ranges of Ruby's heap.
 #[derive(Clone, Debug, Default)]
 pub struct HeapPages {
-    /// Pages that have objects.
+    /// Pages with objects.
     pub ranges: Vec<Range<u64>>,
-    /// Bytes of pages that have none, wherever they are.
+    /// Bytes of empty pages, wherever they are.
     pub empty: u64,
 }
 
-/// Measures the process that `directory` (`/proc/self`, `/proc/PID`) is of. `heap` are the pages of its Ruby heap if that is
-/// known.
+/// Measures the process whose `directory` is `/proc/self` or `/proc/PID`. `heap`: the pages of its Ruby heap, if known.
 ///
 /// # Errors
 /// If /proc cannot be read.
@@ -71,7 +69,7 @@ pub fn measure(
     allocator: Option<Allocator>,
 ) -> io::Result<Facts> {
     let mappings = smaps::parse(&fs::read(format!("{directory}/smaps"))?);
-    // Without it the heap is taken to be resident as a whole.
+    // Without the pagemap, all of the heap counts as resident.
     let pagemap = (heap.as_ref()).and_then(|_| Pagemap::open(directory, page_size).ok());
     let empty = heap.as_ref().map_or(0, |heap| heap.empty);
     let pages = heap.map(|heap| merged(heap.ranges));

@@ -1,4 +1,4 @@
-//! What changed between two ledgers, and what to do about it.
+//! The changes between two ledgers, and their cause.
 
 use serde::Serialize;
 
@@ -9,34 +9,34 @@ use super::Ledger;
 pub struct ItemGrowth {
     /// As in the ledger.
     pub key: &'static str,
-    /// For people.
+    /// Name for display.
     pub name: &'static str,
     /// Bytes.
     pub change: i64,
 }
 
-/// What changed between two ledgers of a process. Bytes.
+/// Changes between two ledgers of a process. Bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Growth {
     /// RSS before.
     pub before: u64,
     /// RSS after.
     pub after: u64,
-    /// Of the RSS.
+    /// Change of the RSS.
     pub change: i64,
-    /// Of Ruby objects: in slots, outside of them, instruction sequences.
+    /// Change of Ruby objects: slots, memory outside of slots, instruction sequences.
     pub objects: i64,
-    /// Of instruction sequences alone.
+    /// Change of instruction sequences alone.
     pub iseqs: i64,
-    /// All items, what grew most first.
+    /// All items, largest growth first.
     pub items: Vec<ItemGrowth>,
-    /// What grew most besides objects, if that is worth a look.
+    /// The item other than objects that grew most, if it matters.
     pub cause: Option<ItemGrowth>,
 }
 
-/// Ruby objects in the ledger.
+/// Items of Ruby objects in the ledger.
 const OBJECTS: [&str; 3] = ["slots_used", "objects", "iseqs"];
-/// Bytes by which a process grows and shrinks all the time.
+/// Bytes by which a process normally grows and shrinks.
 const NOISE: i64 = 4 << 20;
 
 impl Growth {

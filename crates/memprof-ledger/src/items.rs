@@ -1,30 +1,30 @@
-//! The ledger: the RSS, divided among what takes it.
+//! The ledger: the RSS, divided among its users.
 
 use serde::Serialize;
 
 use super::{Facts, Growth};
 
-/// What a walk over Ruby's heap found. Bytes.
+/// Sizes found by a heap walk. Bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct HeapSizes {
     /// Slots of objects.
     pub slots: u64,
-    /// What objects other than instruction sequences have outside of their slots, as Ruby counts it (memsize).
+    /// Memory of objects outside of their slots, as Ruby counts it (memsize), without instruction sequences.
     pub outside: u64,
-    /// The same of instruction sequences.
+    /// The same for instruction sequences.
     pub iseqs: u64,
-    /// What memprof has in this process to look at it, outside of slots.
+    /// memprof's own memory outside of slots in this process.
     pub memprof: u64,
 }
 
-/// What a thread or fiber has besides its stack.
+/// Memory of a thread or fiber besides its stack.
 const BESIDES_STACK: u64 = 1 << 10;
 
 impl HeapSizes {
     /// Adds an object: its slot, its memsize, and the name of its data type or the like.
     ///
-    /// The memsize of a thread or fiber has its stack, up to the size that it may get. That is not memory of malloc: what is
-    /// resident of it counts among the stacks.
+    /// The memsize of a thread or fiber includes its stack at its maximum size. That is not malloc'ed memory: the resident part
+    /// counts as stacks.
     pub fn add(&mut self, slot: u64, memsize: u64, name: Option<&str>) {
         self.slots += slot;
         let outside = memsize.saturating_sub(slot);
@@ -42,9 +42,9 @@ impl HeapSizes {
 pub enum Accuracy {
     /// Measured to the page.
     Exact,
-    /// Counted by the allocator or by Ruby, which leave something out.
+    /// Counted by the allocator or by Ruby, which omit something.
     Estimate,
-    /// What is left when the others are subtracted.
+    /// The remainder after subtracting the others.
     Difference,
 }
 
@@ -53,25 +53,25 @@ pub enum Accuracy {
 pub struct Item {
     /// Stable name.
     pub key: &'static str,
-    /// For people.
+    /// Name for display.
     pub name: &'static str,
     /// Resident bytes.
     pub bytes: u64,
-    /// How exact that is.
+    /// Accuracy of `bytes`.
     pub accuracy: Accuracy,
 }
 
-/// Where the RSS goes: items that add up to it.
+/// The RSS as items that add up to it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Ledger {
-    /// What was measured.
+    /// The measurements.
     #[serde(flatten)]
     pub facts: Facts,
-    /// The parts, without those of no bytes.
+    /// The parts, without empty ones.
     pub items: Vec<Item>,
 }
 
-/// Takes parts off a sum until nothing is left of it.
+/// Takes parts off a sum until nothing is left.
 struct Rest(u64);
 
 impl Rest {
@@ -82,7 +82,7 @@ impl Rest {
     }
 }
 
-/// What malloc takes: in use, free, and other anonymous memory.
+/// Memory of malloc: in use, free, and other anonymous memory.
 struct Malloc {
     in_use: u64,
     free: u64,
@@ -90,7 +90,7 @@ struct Malloc {
 }
 
 impl Malloc {
-    /// Blocks in use are taken to be resident: what is not is free in most cases, as it was given back, or never used.
+    /// Blocks in use count as resident: most of what isn't resident is free, returned to the system or never used.
     fn of(facts: &Facts) -> Option<Malloc> {
         let allocator = facts.allocator.as_ref()?;
         let (in_arenas, elsewhere) = (facts.mappings.malloc, facts.mappings.anonymous);
@@ -98,7 +98,7 @@ impl Malloc {
             let (mut arenas, mut mapped) = (Rest(in_arenas), Rest(elsewhere));
             let in_arenas = arenas.take(allocator.in_use());
             let in_blocks = mapped.take(allocator.mapped);
-            // The kernel makes one mapping of a block and the arena that it lies beside.
+            // The kernel merges the mapping of a block with that of an adjacent arena.
             let beside = arenas.take(allocator.mapped - in_blocks);
             return Some(Malloc {
                 in_use: in_arenas + in_blocks + beside,
@@ -116,7 +116,7 @@ impl Malloc {
 }
 
 impl Ledger {
-    /// Divides the RSS. Without `heap` nothing is said of objects.
+    /// Divides the RSS. Without `heap` there are no items for objects.
     pub fn new(facts: Facts, heap: Option<HeapSizes>) -> Ledger {
         use Accuracy::{Difference, Estimate, Exact};
         let mut items = Vec::new();
@@ -216,7 +216,7 @@ impl Ledger {
         item.map_or(0, |item| item.bytes)
     }
 
-    /// Together with that of another process.
+    /// Adds the ledger of another process.
     #[must_use]
     pub fn and(mut self, other: &Ledger) -> Ledger {
         self.facts.rss += other.facts.rss;
@@ -238,7 +238,7 @@ impl Ledger {
         self
     }
 
-    /// What changed until a later ledger of the same process.
+    /// The changes up to a later ledger of the same process.
     pub fn until(&self, later: &Ledger) -> Growth {
         Growth::between(self, later)
     }
@@ -321,15 +321,15 @@ mod tests {
         let bytes = |key| ledger.bytes(key);
         assert_eq!((bytes("slots_used"), bytes("slots_free")), (200, 100));
         assert_eq!((bytes("objects"), bytes("iseqs")), (300, 100));
-        // 700 in arenas and 200 mapped, without those of objects and of memprof.
+        // 700 in arenas and 200 mapped, without objects and memprof.
         assert_eq!((bytes("memprof"), bytes("malloc")), (50, 450));
-        // What is resident of 900, and of the anonymous memory without mapped blocks.
+        // The resident remainder of 900, and of the anonymous memory without mapped blocks.
         assert_eq!((bytes("malloc_free"), bytes("other")), (300, 300));
     }
 
     #[test]
     fn a_mapped_block_beside_an_arena_is_in_use() {
-        // 1000 in arenas and 500 elsewhere, of 800 that are in mapped blocks.
+        // Mapped blocks have 800: 500 elsewhere, the rest among the 1000 in arenas.
         let ledger = Ledger::new(facts(allocator("glibc", 100, 900, 800)), Some(HEAP));
         let bytes = |key| ledger.bytes(key);
         assert_eq!((bytes("objects"), bytes("iseqs")), (300, 100));
@@ -380,7 +380,7 @@ mod tests {
         let facts = facts(allocator("glibc", 1, 2, 3));
         let json = serde_json::to_string(&facts).unwrap();
         assert_eq!(serde_json::from_str::<Facts>(&json).unwrap(), facts);
-        // A later version may have more, an earlier one less.
+        // A later version may have more fields, an earlier one fewer.
         let other: Facts = serde_json::from_str(r#"{"rss":5,"new":1}"#).unwrap();
         assert_eq!(other.rss, 5);
         let ledger = serde_json::to_value(Ledger::new(facts, Some(HEAP))).unwrap();

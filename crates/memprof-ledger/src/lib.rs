@@ -1,8 +1,8 @@
 //! Where the memory of a process goes.
 //!
-//! [`Facts`] are what was measured: mappings by kind, malloc's own statistics, the pages of Ruby's heap, the limit of the
-//! cgroup. They are stored in dumps. A [`Ledger`] divides the RSS among them and what the heap walk found, so that its items
-//! add up to the RSS; a [`Growth`] compares two. A [`Cluster`] is a process with its workers.
+//! [`Facts`] are measurements: mappings by kind, malloc's own statistics, the pages of Ruby's heap, the limit of the cgroup.
+//! Dumps store them. A [`Ledger`] divides the RSS among them and the results of the heap walk, so that its items add up to the
+//! RSS; a [`Growth`] compares two ledgers. A [`Cluster`] is a process with its workers.
 
 mod cgroup;
 mod cluster;

@@ -1,4 +1,4 @@
-//! What an allocator says of itself, and the XML of glibc's `malloc_info`.
+//! Statistics of an allocator, and the XML of glibc's `malloc_info`.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,19 +10,19 @@ pub struct Allocator {
     pub name: String,
     /// By arena; the first is the main one.
     pub arenas: Vec<Arena>,
-    /// Blocks that have a mapping of their own (glibc).
+    /// Blocks with a mapping of their own (glibc).
     pub mapped_blocks: u64,
     /// Their bytes.
     pub mapped: u64,
 }
 
-/// A region that an allocator has its blocks in.
+/// A region from which an allocator hands out blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Arena {
-    /// In use, with what the caches of threads hold (glibc).
+    /// In use, including thread caches (glibc).
     pub in_use: u64,
-    /// Free, but not given back to the system.
+    /// Free, but not returned to the system.
     pub free: u64,
 }
 
@@ -32,13 +32,13 @@ impl Allocator {
         self.arenas.iter().map(|arena| arena.in_use).sum()
     }
 
-    /// Bytes that are free in arenas.
+    /// Free bytes in arenas.
     pub fn free(&self) -> u64 {
         self.arenas.iter().map(|arena| arena.free).sum()
     }
 }
 
-/// Reads the XML, which has one element a line; `None` if it is none.
+/// Parses the XML, which has one element a line; `None` if it is something else.
 pub fn parse(xml: &str) -> Option<Allocator> {
     let mut allocator = Allocator {
         name: "glibc".into(),
@@ -59,7 +59,7 @@ pub fn parse(xml: &str) -> Option<Allocator> {
             allocator.mapped = size;
             allocator.mapped_blocks = attribute(line, "count").unwrap_or(0);
         } else if inside && line.starts_with("<total ") {
-            // Of type "fast" or "rest".
+            // Its type is "fast" or "rest".
             free += size;
         } else if inside && line.starts_with("<system type=\"current\"") {
             system = size;

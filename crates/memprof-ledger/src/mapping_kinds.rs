@@ -1,4 +1,4 @@
-//! What each mapping is for, by its name, its permissions and its neighbours.
+//! The kind of each mapping, from its name, its permissions and its neighbors.
 
 use std::ops::Range;
 
@@ -7,23 +7,23 @@ use serde::{Deserialize, Serialize};
 use super::pagemap::{Pagemap, overlaps};
 use super::smaps::Mapping;
 
-/// Resident bytes of mappings by kind; pages of Ruby's heap are in none.
+/// Resident bytes of mappings by kind, without the pages of Ruby's heap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Kinds {
-    /// Where glibc's malloc has its blocks: `[heap]`, and the heaps of its arenas.
+    /// Memory of glibc's malloc: `[heap]`, and the heaps of its arenas.
     pub malloc: u64,
-    /// Other anonymous memory, large blocks of malloc among it.
+    /// Other anonymous memory, including large malloc blocks.
     pub anonymous: u64,
     /// Stacks of threads and fibers.
     pub stacks: u64,
-    /// Anonymous memory that may be executed.
+    /// Executable anonymous memory.
     pub code: u64,
-    /// Files, with the pages of them that were written to.
+    /// Files, including their modified pages.
     pub files: u64,
-    /// Memory shared with other processes on purpose.
+    /// Memory deliberately shared with other processes.
     pub shared_memory: u64,
-    /// The kernel's own.
+    /// Memory of the kernel.
     pub kernel: u64,
 }
 
@@ -52,13 +52,13 @@ impl Kinds {
     }
 }
 
-/// glibc reserves the heap of an arena at a multiple of this, and makes as much of it accessible as it needs.
+/// glibc reserves arena heaps at multiples of this, and makes them accessible as needed.
 const ARENA: u64 = 64 << 20;
-/// A guard page, as the kernel's page may be; the rest of an arena is rarely as small.
+/// A guard page may be as large as the kernel's page; the rest of an arena is rarely that small.
 const LARGEST_GUARD: u64 = 64 << 10;
 const SHARED: [&str; 4] = ["/dev/shm/", "/memfd:", "/SYSV", "/dev/zero"];
 
-/// Sums up mappings, and gives the resident bytes of `heap`: the pages of Ruby's heap, sorted.
+/// Sums up mappings, and returns the resident bytes of `heap`: the pages of Ruby's heap, sorted.
 pub fn sum(mappings: &[Mapping], heap: &[Range<u64>], pagemap: Option<&Pagemap>) -> (Kinds, u64) {
     let resident = |range: Range<u64>| {
         let known = pagemap.and_then(|pagemap| pagemap.resident(&range).ok());
@@ -68,7 +68,7 @@ pub fn sum(mappings: &[Mapping], heap: &[Range<u64>], pagemap: Option<&Pagemap>)
     for (index, mapping) in mappings.iter().enumerate() {
         let range = mapping.start..mapping.end;
         let in_heap: u64 = overlaps(heap, &range).map(resident).sum();
-        // The two files are read one after the other.
+        // The two files are read one after the other, so they may disagree.
         let in_heap = in_heap.min(mapping.rss);
         of_heap += in_heap;
         kinds.add(kind(mappings, index), mapping.rss - in_heap);
@@ -91,7 +91,7 @@ fn kind(mappings: &[Mapping], index: usize) -> Kind {
     }
 }
 
-/// Kernels since 5.17 know names of anonymous memory, which Ruby 4.0 and glibc's `decorate_maps` give.
+/// Kernels since 5.17 support names for anonymous memory, set by Ruby 4.0 and glibc's `decorate_maps`.
 fn anonymous(mappings: &[Mapping], index: usize) -> Kind {
     let mapping = &mappings[index];
     let named = |word| mapping.name.contains(word);
@@ -108,12 +108,12 @@ fn anonymous(mappings: &[Mapping], index: usize) -> Kind {
     }
 }
 
-/// Begins where an arena may, and ends where it must or where the rest of it is reserved.
+/// Contains the start of a possible arena, and ends at the arena's end or where the rest of it is reserved.
 fn is_arena(mappings: &[Mapping], index: usize) -> bool {
     let mapping = &mappings[index];
     let start = mapping.start.next_multiple_of(ARENA);
     let end = start + ARENA;
-    // Another mapping that it was joined with is before it.
+    // The kernel may have merged it with a mapping before it.
     start < mapping.end
         && (mapping.end == end
             || mapping.end < end
@@ -157,11 +157,11 @@ mod tests {
         let mappings = [
             mapping(0x1000, 0x2000, "r-xp", "/usr/bin/ruby", 1),
             mapping(0x5000, 0x9000, "rw-p", "[heap]", 2),
-            // 64 MiB of an arena, of which a part is in use, and what follows its end.
+            // An arena of 64 MiB, partly in use, and the mapping that follows it.
             mapping(arena, arena + 0x20000, "rw-p", "", 4),
             mapping(arena + 0x20000, arena + ARENA, "---p", "", 0),
             mapping(arena + ARENA, arena + ARENA + 0x1000, "rw-p", "", 8),
-            // A stack behind its guard.
+            // A stack after its guard.
             mapping(0x4000_0000_0000, 0x4000_0000_1000, "---p", "", 0),
             mapping(0x4000_0000_1000, 0x4000_0010_0000, "rw-p", "", 16),
             mapping(0x5000_0000_0000, 0x5000_0010_0000, "r-xp", "", 32),

@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 const ENTRY: u64 = 8;
 const CHUNK: usize = 64 * 1024;
 
-/// What the kernel says of a page.
+/// A pagemap entry: the state of a page.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Entry(u64);
 
@@ -28,7 +28,7 @@ impl Entry {
         self.0 & (Entry::PRESENT | Entry::SWAPPED) != 0
     }
 
-    /// Whether no other process has it.
+    /// Whether no other process maps it.
     pub fn is_exclusive(self) -> bool {
         self.0 & Entry::EXCLUSIVE != 0
     }
@@ -45,7 +45,7 @@ impl Pagemap {
         Ok(Pagemap { file, page_size })
     }
 
-    /// Bytes of the range that are resident. Both ends are at the beginning of a page.
+    /// Resident bytes of the range. Both ends are page-aligned.
     pub fn resident(&self, range: &Range<u64>) -> io::Result<u64> {
         let mut pages = 0;
         self.each(range, |entry| pages += u64::from(entry.is_present()))?;
@@ -70,7 +70,7 @@ impl Pagemap {
     }
 }
 
-/// The part of a range that sorted ranges without overlap cover.
+/// The parts of a range covered by sorted ranges without overlap.
 pub fn overlaps<'a>(
     sorted: &'a [Range<u64>],
     of: &'a Range<u64>,
@@ -82,7 +82,7 @@ pub fn overlaps<'a>(
     there.map(|range| range.start.max(of.start)..range.end.min(of.end))
 }
 
-/// Sorts ranges, and makes one of those that touch.
+/// Sorts ranges, and merges those that touch.
 pub fn merged(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     ranges.sort_unstable_by_key(|range| range.start);
     let mut merged: Vec<Range<u64>> = Vec::new();
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn counts_the_pages_that_were_written() {
         let pages = 4 * CHUNK / ENTRY as usize;
-        // Zeros come from the kernel untouched; each page is written for half of them.
+        // Zeroed pages come from the kernel untouched; half of them are written to.
         let mut block = vec![0_u8; pages * 4096];
         let start = (block.as_ptr() as u64).next_multiple_of(4096);
         let Ok(pagemap) = Pagemap::open("/proc/self", 4096) else {
@@ -123,7 +123,7 @@ mod tests {
         }
         let resident = pagemap.resident(&(start..start + end as u64)).unwrap();
         assert!(resident >= half as u64 - 4096, "{resident}");
-        // Huge pages may come at once.
+        // Huge pages may be mapped at once.
         assert!(resident <= half as u64 + (2 << 20), "{resident}");
         std::hint::black_box(&mut block);
     }

@@ -1,21 +1,21 @@
-//! `/proc/PID/stat`: which process is whose child, and which program it runs.
+//! `/proc/PID/stat`: parents of processes, and their programs.
 
 use std::fs;
 use std::io;
 
-/// What is known of a process without looking at its memory.
+/// Facts about a process that need no look at its memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stat {
     pub pid: u32,
     pub parent: u32,
-    /// The name of the program, at most 15 bytes.
+    /// Name of the program, at most 15 bytes.
     pub name: String,
-    /// Whether it has ended, and its parent has not asked for it yet.
+    /// Whether it has ended, but was not yet waited for.
     pub is_zombie: bool,
-    /// When it was started, in ticks since the machine was.
+    /// Start time, in ticks since boot.
     pub started: u64,
-    /// Where the program and its stack begin. The kernel chooses that at random when a program is executed, so a process
-    /// that has it from another one was forked from it. `None` if the process may not be read.
+    /// Start addresses of the program and its stack. The kernel randomizes them on exec, so two processes with the same
+    /// addresses are related by fork. `None` if the process may not be read.
     pub program: Option<(u64, u64)>,
 }
 
@@ -25,13 +25,13 @@ impl Stat {
         self.program.is_some() && self.program == other.program
     }
 
-    /// The process that it was forked from, if that still runs, and `sorted` has it.
+    /// The process it was forked from, if that still runs and is in `sorted`.
     pub fn forked_from<'a>(&self, sorted: &'a [Stat]) -> Option<&'a Stat> {
         find(sorted, self.parent).filter(|parent| self.has_program_of(parent))
     }
 }
 
-/// All processes that are visible, by process id.
+/// All visible processes, by process id.
 pub fn all() -> io::Result<Vec<Stat>> {
     let names =
         fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
@@ -40,7 +40,7 @@ pub fn all() -> io::Result<Vec<Stat>> {
     Ok(all)
 }
 
-/// One process; `None` if there is none.
+/// One process; `None` if it doesn't exist.
 pub fn of(pid: u32) -> Option<Stat> {
     parse(&String::from_utf8_lossy(
         &fs::read(format!("/proc/{pid}/stat")).ok()?,
@@ -58,7 +58,7 @@ pub fn descendants(sorted: &[Stat], pid: u32) -> Vec<&Stat> {
     let mut parents = vec![pid];
     while let Some(parent) = parents.pop() {
         for process in sorted.iter().filter(|process| process.parent == parent) {
-            // The list is not of one moment, so it may even have a circle.
+            // The list is not a snapshot of one moment, so it may even contain a cycle.
             if process.pid != pid && found.iter().all(|known| known.pid != process.pid) {
                 found.push(process);
                 parents.push(process.pid);
@@ -83,7 +83,7 @@ fn parse(text: &str) -> Option<Stat> {
         name: name.to_owned(),
         is_zombie: matches!(field(3)?, "Z" | "X" | "x"),
         started: number(22)?,
-        // Of processes that may not be read the kernel says 0, or 1.
+        // For processes that may not be read, the kernel reports 0 or 1.
         program: (program.1 > 1).then_some(program),
     })
 }

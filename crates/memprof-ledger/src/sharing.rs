@@ -8,15 +8,15 @@ use serde::{Deserialize, Serialize};
 use super::pagemap::{Entry, Pagemap};
 use super::process_stat;
 
-/// The heap of a forked process, by whose pages it consists of. Bytes; what is swapped out is in none.
+/// Ruby heap pages of a forked process by origin. Bytes, without swapped-out pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Sharing {
-    /// The process that it was forked from.
+    /// The process it was forked from.
     pub parent: u32,
-    /// Pages that it has in common with others.
+    /// Pages shared with other processes.
     pub shared: u64,
-    /// Pages that it had in common with its parent, until one of the two wrote to them.
+    /// Pages shared with its parent until one of the two wrote to them.
     pub unshared: u64,
     /// Pages that its parent does not have.
     pub new: u64,
@@ -28,7 +28,7 @@ pub struct UnsharedPages {
     ranges: Vec<Range<u64>>,
 }
 
-/// What the header of a dump says: pages in turns, first how many are none of these, then how many are.
+/// Format in the header of a dump: alternating counts of pages, first of others, then of unshared ones.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     page_size: u64,
@@ -36,7 +36,7 @@ struct Stored {
 }
 
 impl UnsharedPages {
-    /// Whether the address is on one of them.
+    /// Whether the address is in an unshared page.
     pub fn contains(&self, address: u64) -> bool {
         let next = self.ranges.partition_point(|range| range.end <= address);
         (self.ranges.get(next)).is_some_and(|range| range.start <= address)
@@ -49,7 +49,7 @@ impl UnsharedPages {
         }
     }
 
-    /// As JSON, in few bytes.
+    /// Compact JSON.
     pub fn to_json(&self, page_size: u64) -> serde_json::Result<String> {
         let mut last = 0;
         let turns = self.ranges.iter().flat_map(|range| {
@@ -63,7 +63,7 @@ impl UnsharedPages {
         })
     }
 
-    /// What [`UnsharedPages::to_json`] wrote; `None` if it did not write that.
+    /// Parses the JSON of [`UnsharedPages::to_json`]; `None` if it is something else.
     pub fn from_json(json: serde_json::Value) -> Option<UnsharedPages> {
         let stored: Stored = serde_json::from_value(json).ok()?;
         let (mut ranges, mut at) = (Vec::new(), 0_u64);
@@ -76,7 +76,7 @@ impl UnsharedPages {
     }
 }
 
-/// The process that `pid` was forked from; `None` if it runs another program, has ended, or may not be read.
+/// The process from which `pid` was forked; `None` if the two run different programs, or one has ended or is unreadable.
 pub fn forked_from(pid: u32) -> Option<u32> {
     let own = process_stat::of(pid)?;
     let parent = process_stat::of(own.parent)?;
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(sharing.unshared, range.end - range.start);
         assert_eq!((sharing.shared, sharing.new), (0, 0));
         assert!(pages.contains(range.start) && !pages.contains(range.end));
-        // The runner of the tests is another program.
+        // The test runner is another program.
         assert_eq!(forked_from(pid), None);
         std::hint::black_box(&block);
     }

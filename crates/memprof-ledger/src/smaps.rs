@@ -1,11 +1,11 @@
-//! `/proc/PID/smaps`: the mappings of a process, with the memory that each takes.
+//! `/proc/PID/smaps`: the mappings of a process and the memory of each.
 
 /// A mapping. Sizes are bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mapping {
     pub start: u64,
     pub end: u64,
-    /// As `rw-p`.
+    /// Such as `rw-p`.
     pub permissions: String,
     /// Path of the file, a name in brackets, or nothing for anonymous memory.
     pub name: String,
@@ -26,7 +26,7 @@ impl Mapping {
     }
 }
 
-/// Reads the text of the file; lines that it does not know are skipped.
+/// Parses the text of the file; unknown lines are skipped.
 pub fn parse(text: &[u8]) -> Vec<Mapping> {
     let mut mappings: Vec<Mapping> = Vec::new();
     for line in text.split(|&byte| byte == b'\n') {
@@ -57,7 +57,7 @@ fn heading(line: &str) -> Option<Mapping> {
     let (start, rest) = line.split_once('-')?;
     let (end, rest) = rest.split_once(' ')?;
     let (permissions, rest) = rest.split_once(' ')?;
-    // Offset, device, inode; the name begins behind blanks, and may contain some.
+    // Offset, device, inode; the name follows after blanks, and may contain blanks.
     let mut rest = rest.splitn(4, ' ').skip(2);
     rest.next()?;
     Some(Mapping {

@@ -1,14 +1,14 @@
-//! What a path says about the code in it: the gem it belongs to, and a form short enough to read.
+//! Derives from a path the gem its code belongs to, and a short form for display.
 //!
-//! The names are those that users of the memory_profiler gem know (`rack-3.1.0`, `json`, `myapp/app`, `other`); what it
-//! does not know is added: Debian's `vendor_ruby`, directories of one architecture, and files of the VM itself.
+//! Names follow the memory_profiler gem (`rack-3.1.0`, `json`, `myapp/app`, `other`), extended by Debian's `vendor_ruby`,
+//! architecture directories, and files of the VM itself.
 
 use std::borrow::Cow;
 
-/// Directories that make a path an application's, as `shop` in `/srv/shop/app/models/user.rb`.
+/// Directories that mark a path as an application's, such as `shop` in `/srv/shop/app/models/user.rb`.
 const APP_DIRECTORIES: [&str; 3] = ["bin", "app", "lib"];
 
-/// First words of the names of architecture directories, as `x86_64-linux` or `arm64-darwin23`.
+/// First words of the names of architecture directories, such as `x86_64-linux` or `arm64-darwin23`.
 const ARCHITECTURES: [&str; 13] = [
     "x86_64",
     "x64",
@@ -25,7 +25,7 @@ const ARCHITECTURES: [&str; 13] = [
     "universal",
 ];
 
-/// Name of the gem, standard library or application that the file at `path` belongs to; `other` if the path names none.
+/// Name of the gem, standard library or application that the file at `path` belongs to; `other` if the path doesn't tell.
 ///
 /// ```
 /// use memprof_paths::guess_gem;
@@ -54,9 +54,9 @@ pub fn guess_gem(path: &str) -> &str {
     }
 }
 
-/// `path` without what precedes the gem, standard library or application; other paths are returned as they are.
+/// `path` without the part before the gem, standard library or application; other paths are unchanged.
 ///
-/// What follows the path, as a line number, is kept.
+/// Anything after the path, such as a line number, is preserved.
 ///
 /// ```
 /// use memprof_paths::short_path;
@@ -73,7 +73,7 @@ pub fn short_path(path: &str) -> Cow<'_, str> {
     })
 }
 
-/// `path` from the gem or standard library on; `None` for a file of neither.
+/// `path` starting at the gem or standard library; `None` for a file of neither.
 pub fn library_path(path: &str) -> Option<Cow<'_, str>> {
     if let Some(start) = gem_start(path) {
         return Some(Cow::Borrowed(&path[start..]));
@@ -81,9 +81,9 @@ pub fn library_path(path: &str) -> Option<Cow<'_, str>> {
     library_start(path).map(|start| Cow::Owned(format!("ruby/lib/{}", &path[start..])))
 }
 
-/// True for a file that belongs to no installed gem, no library of Ruby and not to the VM: most likely the application's.
+/// True for a file outside of installed gems, Ruby's libraries and the VM: most likely the application's.
 ///
-/// A gem in a directory of the application has no version there, and is the application's. Commands that gems install
+/// A gem in a directory of the application has no version there, and counts as the application's. Commands installed by gems
 /// only start it. Code without a file belongs where it was evaluated.
 ///
 /// ```
@@ -106,7 +106,7 @@ pub fn is_application(path: &str) -> bool {
         && gem_start(path).is_none_or(|start| !is_installed(path, start))
 }
 
-/// True for a command beside Ruby's own.
+/// True for a file in a bin directory of the system or of a Ruby version manager.
 fn is_command(path: &str) -> bool {
     let Some((directory, _)) = path.rsplit_once('/') else {
         return false;
@@ -116,16 +116,15 @@ fn is_command(path: &str) -> bool {
         && (directory.starts_with("/usr/") || managers.iter().any(|name| directory.contains(name)))
 }
 
-/// True if the name of a gem's directory ends with a version, as that of any gem that was installed, or Bundler installed it
-/// from Git.
+/// True for a gem installed by RubyGems, whose directory name ends with a version, or from Git by Bundler.
 fn is_installed(path: &str, start: usize) -> bool {
     let version = segment(&path[start..]).rsplit_once('-');
     path[..start].ends_with("/bundler/gems/")
         || version.is_some_and(|(_, version)| version.starts_with(|it: char| it.is_ascii_digit()))
 }
 
-/// True for what is in place of a file where no user's code runs: the VM's own code in Ruby, and the frame in which it
-/// loads a compiled extension, which has the extension's path and no line.
+/// True for pseudo files where no user code runs: the VM's own Ruby code, and the frame that loads a compiled extension, which
+/// has the extension's path and no line.
 ///
 /// ```
 /// use memprof_paths::is_vms;
@@ -138,7 +137,7 @@ pub fn is_vms(path: &[u8]) -> bool {
     path.starts_with(b"<internal:") || extensions.iter().any(|ending| path.ends_with(ending))
 }
 
-/// Where code was evaluated that has no file: Ruby 3.3 and newer say it in place of a path.
+/// The place that evaluated code without a file: Ruby 3.3 and newer give it in place of a path.
 ///
 /// ```
 /// use memprof_paths::evaluated_at;
@@ -148,7 +147,7 @@ pub fn is_vms(path: &[u8]) -> bool {
 pub fn evaluated_at(path: &str) -> Option<(&str, u32)> {
     let mut place = None;
     let mut outer = path;
-    // What is evaluated may evaluate, too.
+    // Evaluated code may itself evaluate code.
     while let Some(inner) = outer.strip_prefix("(eval at ") {
         let (file, line) = inner.strip_suffix(')')?.rsplit_once(':')?;
         place = Some((file, line.parse().ok()?));
@@ -157,9 +156,9 @@ pub fn evaluated_at(path: &str) -> Option<(&str, u32)> {
     place
 }
 
-/// Where the name of the gem begins: behind the last `/gems/` that is followed by a directory.
+/// Start of the gem's name: after the last `/gems/` that is followed by a directory.
 ///
-/// A directory of an ABI version (`/usr/lib/ruby/gems/3.1.0/specifications`) holds gems and is none.
+/// The directory of an ABI version (`/usr/lib/ruby/gems/3.1.0/specifications`) contains gems but is not a gem.
 fn gem_start(path: &str) -> Option<usize> {
     const MARK: &str = "/gems/";
     let mut end = path.len();
@@ -176,10 +175,10 @@ fn gem_start(path: &str) -> Option<usize> {
     None
 }
 
-/// Where the path inside a Ruby library directory begins, as `json/common.rb` in `/usr/lib/ruby/3.1.0/json/common.rb`.
+/// Start of the path inside a Ruby library directory, such as `json/common.rb` in `/usr/lib/ruby/3.1.0/json/common.rb`.
 ///
-/// Library directories are `ruby/VERSION`, `ruby/vendor_ruby` and `ruby/site_ruby`, the latter two with or without a
-/// version, and all of them with or without an architecture.
+/// Library directories are `ruby/VERSION`, `ruby/vendor_ruby` and `ruby/site_ruby`. The latter two may have a version, and all
+/// of them an architecture.
 fn library_start(path: &str) -> Option<usize> {
     const MARK: &str = "ruby/";
     let mut end = path.len();
@@ -203,7 +202,7 @@ fn library_start(path: &str) -> Option<usize> {
     None
 }
 
-/// Moves `at` behind the directory that begins there if `wanted` says so of its name.
+/// Moves `at` past the directory that begins there if `wanted` accepts its name.
 fn skip_segment(path: &str, at: &mut usize, wanted: fn(&str) -> bool) -> bool {
     let rest = &path[*at..];
     let name = segment(rest);
@@ -232,7 +231,7 @@ fn app_range(path: &str) -> Option<(usize, usize)> {
     None
 }
 
-/// What precedes the first slash.
+/// The part before the first slash.
 fn segment(path: &str) -> &str {
     path.split('/').next().unwrap_or(path)
 }

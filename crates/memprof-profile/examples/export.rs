@@ -1,4 +1,4 @@
-//! Writes a small profile in every format into a directory, and what is in it as `report.json`.
+//! Writes a small profile into a directory in every format, and its contents as `report.json`.
 //!
 //! `cargo run -p memprof-profile --example export -- DIRECTORY`; spec/exports checks the files with their viewers.
 

@@ -6,7 +6,7 @@ use crate::profile::{Ages, Amount};
 use crate::sessions::SegmentId;
 use crate::sites::SiteId;
 
-/// Names a cell. An id is used again when its cell is retired and no live object refers to it any more.
+/// Id of a cell. It is reused once the cell is retired and no live object refers to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CellId(pub u32);
 
@@ -14,7 +14,7 @@ pub struct CellId(pub u32);
 enum State {
     /// Counts.
     Active,
-    /// Its segment was joined to another one; what was counted is there, and so is what is still freed.
+    /// Its segment was joined to another one, whose cell took over its counts and counts its frees from now on.
     Joined(CellId),
     /// Its counts are no longer read.
     Retired,
@@ -29,21 +29,21 @@ pub struct Cell {
     pub segment: SegmentId,
     /// The site.
     pub site: SiteId,
-    /// The site's class stands for objects that have none, which may get one later.
+    /// The site's class is a placeholder for objects without a class, which may get one later.
     pub hidden: bool,
     /// Objects allocated.
     pub allocated: u64,
-    /// Objects that were freed, with the bytes that they had then.
+    /// Objects freed, with their bytes at that time.
     pub freed: Amount,
-    /// Ages of those that were freed.
+    /// Ages of the freed objects.
     pub ages: Ages,
-    /// Records in the live table that name this cell.
+    /// Records in the live table that refer to this cell.
     records: u32,
     state: State,
 }
 
 impl Cell {
-    /// Objects alive.
+    /// Live objects.
     pub fn live(&self) -> u64 {
         self.allocated.saturating_sub(self.freed.objects)
     }
@@ -57,7 +57,7 @@ pub struct Cells {
 }
 
 impl Cells {
-    /// A new cell for the objects of `site` that are allocated in `segment`.
+    /// A new cell for the objects of `site` allocated in `segment`.
     pub fn add(&mut self, segment: SegmentId, site: SiteId, hidden: bool) -> CellId {
         let cell = Cell {
             segment,
@@ -99,7 +99,7 @@ impl Cells {
         }
     }
 
-    /// Counts the free of an object with this record, which had so many bytes, in GC generation `now`.
+    /// Counts the free of the object with this record, which had `bytes` bytes, in GC generation `now`.
     #[inline]
     pub fn freed(&mut self, record: Record, bytes: u64, now: u32) {
         let Some(cell) = self.cells.get_mut(record.cell().0 as usize) else {
@@ -133,7 +133,7 @@ impl Cells {
             .is_some_and(|cell| cell.hidden)
     }
 
-    /// An object whose record names `id` belongs to `target`.
+    /// Moves an object from the cell that its record refers to, `id`, to `target`.
     pub fn moved(&mut self, id: CellId, target: CellId) {
         let counting = self.resolve(id);
         if let Some(cell) = counting.and_then(|id| self.cells.get_mut(id.0 as usize)) {
@@ -146,19 +146,19 @@ impl Cells {
         self.free_if_unused(id);
     }
 
-    /// True if no record names the cell, so that it counts no frees any more.
+    /// True if no record refers to the cell, so it won't count any more frees.
     pub fn is_dead(&self, id: CellId) -> bool {
         self.get(id).is_some_and(|cell| cell.records == 0)
     }
 
-    /// The cell's site has another number now.
+    /// Changes the number of the cell's site.
     pub fn set_site(&mut self, id: CellId, site: SiteId) {
         if let Some(cell) = self.cells.get_mut(id.0 as usize) {
             cell.site = site;
         }
     }
 
-    /// The cell that counts for `id` now; `None` if none does.
+    /// The cell that now counts for `id`, if any.
     pub fn resolve(&self, mut id: CellId) -> Option<CellId> {
         loop {
             match self.cells.get(id.0 as usize)?.state {
@@ -169,7 +169,7 @@ impl Cells {
         }
     }
 
-    /// Adds what `id` has counted to `target`, which counts for it from now on.
+    /// Adds the counts of `id` to `target`, which counts for it from now on.
     pub fn join(&mut self, id: CellId, target: CellId) {
         let Some(cell) = self.cells.get_mut(id.0 as usize) else {
             return;
@@ -180,7 +180,7 @@ impl Cells {
             target.allocated += allocated;
             target.freed.add(freed);
             target.ages.add(ages);
-            // Keeps the target's id from being used again while a cell is joined to it.
+            // Prevents reuse of the target's id while a cell is joined to it.
             target.records += 1;
         }
         self.free_if_unused(id);
@@ -212,7 +212,7 @@ impl Cells {
         }
     }
 
-    /// Forgets all cells, and keeps the memory for others.
+    /// Removes all cells, but keeps the memory for new ones.
     pub fn clear(&mut self) {
         self.cells.clear();
         self.free.clear();
@@ -228,7 +228,7 @@ impl Cells {
         self.len() == 0
     }
 
-    /// Bytes that the cells take.
+    /// Memory size of the cells in bytes.
     pub fn memsize(&self) -> usize {
         self.cells.capacity() * size_of::<Cell>() + self.free.capacity() * size_of::<CellId>()
     }

@@ -1,7 +1,7 @@
-//! Two reports compared: what a change to the code did to totals, lines, classes and gems.
+//! Compares two reports: the effect of a code change on totals, lines, classes and gems.
 //!
-//! A side is one report, or several of the same program. Of several, only what repeats counts as a change: every run of
-//! one side is above, or below, every run of the other.
+//! A side is one report, or several of the same program. With several, only a repeatable difference counts as a change: every
+//! run of one side is above, or below, every run of the other.
 
 mod matching;
 mod side;
@@ -14,36 +14,36 @@ use matching::Pair;
 pub use side::{MEASURES, Side};
 use side::{Measures, Site};
 
-/// What one measure is on both sides.
+/// One measure on both sides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// In the run before that is nearest to those after; of two overlapping ranges, a number that is in both.
+    /// The earlier run closest to the later ones; a number in both ranges if they overlap.
     pub before: u64,
-    /// In the run after that is nearest to those before.
+    /// The later run closest to the earlier ones.
     pub after: u64,
-    /// The difference: what repeats.
+    /// The repeatable difference.
     pub change: i64,
 }
 
-/// What a line, a class, a gem or all of them is on both sides.
+/// All measures of a line, a class, a gem or the total on both sides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Changes {
     /// Objects allocated.
     pub allocated_objects: Change,
     /// Their bytes.
     pub allocated_bytes: Change,
-    /// Objects alive at the end.
+    /// Live objects at the end.
     pub retained_objects: Change,
     /// Their bytes.
     pub retained_bytes: Change,
 }
 
-/// A line that is not the same on both sides.
+/// A line that differs between the sides.
 #[derive(Clone, Debug, Serialize)]
 pub struct LineChange {
-    /// The path, from the directory of the program or from the gem on; of the side after, if the line is there.
+    /// The path, relative to the program's directory or the gem; from the side after, if the line is there.
     pub file: String,
-    /// Whether the file belongs to the program, and not to a gem or to Ruby.
+    /// Whether the file belongs to the program rather than to a gem or to Ruby.
     pub own: bool,
     /// The line.
     pub line: u32,
@@ -56,10 +56,10 @@ pub struct LineChange {
     /// Text of the line, if the report has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// Where it was before, if elsewhere.
+    /// Its location before, if it moved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub was: Option<String>,
-    /// How the two were found to be the same line.
+    /// How the two lines were matched.
     #[serde(rename = "match")]
     pub matched: Match,
     /// The numbers.
@@ -67,7 +67,7 @@ pub struct LineChange {
     pub changes: Changes,
 }
 
-/// A class or a gem that is not the same on both sides.
+/// A class or a gem that differs between the sides.
 #[derive(Clone, Debug, Serialize)]
 pub struct GroupChange {
     /// Its name.
@@ -77,13 +77,13 @@ pub struct GroupChange {
     pub changes: Changes,
 }
 
-/// How many lines were matched in which way.
+/// Number of lines matched in one way.
 #[derive(Clone, Debug, Serialize)]
 pub struct Matches {
     /// The way.
     #[serde(rename = "match")]
     pub matched: Match,
-    /// Lines, each class of objects by itself.
+    /// Lines, counted per class of objects.
     pub lines: usize,
 }
 
@@ -94,22 +94,22 @@ pub struct Comparison {
     pub runs: [usize; 2],
     /// All objects, except internal ones.
     pub totals: Changes,
-    /// Internal objects of the VM, which lines, classes and gems leave out.
+    /// Internal objects of the VM, which are not part of lines, classes and gems.
     pub internal: Changes,
-    /// Lines that changed, most first.
+    /// Lines that changed, largest change first.
     pub lines: Vec<LineChange>,
-    /// Classes that changed, most first.
+    /// Classes that changed, largest change first.
     pub classes: Vec<GroupChange>,
-    /// Gems that changed, most first.
+    /// Gems that changed, largest change first.
     pub gems: Vec<GroupChange>,
     /// How lines were matched.
     pub matches: Vec<Matches>,
-    /// Why the numbers of the two may differ for other reasons.
+    /// Other reasons why the numbers of the two may differ.
     pub warnings: Vec<String>,
 }
 
-/// Compares two sides. What changed is in the order of `measure`, an index into [`MEASURES`]: increases first, the largest
-/// first, then decreases. With `internal` the VM's own objects are like any other.
+/// Compares two sides. Changes are sorted by `measure`, an index into [`MEASURES`]: increases first, largest first, then
+/// decreases. With `internal`, the VM's own objects count like any other.
 pub fn compare(before: &Side, after: &Side, measure: usize, internal: bool) -> Comparison {
     let runs = [before.runs, after.runs];
     let shown = |site: &&Site| internal || !site.internal();
@@ -193,7 +193,7 @@ impl Changes {
         self.each().iter().any(|&change| change != 0)
     }
 
-    /// Increases before decreases, the largest first; by the other measures if that one is the same.
+    /// Increases before decreases, largest first; ties by the other measures.
     fn order(&self, measure: usize) -> (bool, std::cmp::Reverse<u64>, [std::cmp::Reverse<i64>; 4]) {
         let change = self.each()[measure];
         (

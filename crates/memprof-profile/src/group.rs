@@ -1,4 +1,4 @@
-//! A profile summed up: by gem, file, location, class and method.
+//! Sums of a profile by gem, file, location, class or method.
 
 mod name_ids;
 mod places;
@@ -20,19 +20,19 @@ pub(crate) use name_ids::Names;
 pub use report::{AgesReport, Report, SiteReport, StringLocation, StringReport, Strings};
 pub use site_rows::SiteRows;
 
-/// What stands for an empty name, as that of a file which the VM does not know.
+/// Stands for an empty name, such as that of a file unknown to the VM.
 pub const NO_NAME: &str = "(no name)";
 
-/// Which of a site's objects are meant.
+/// A subset of a site's objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// All that were allocated.
+    /// All objects allocated.
     Allocated,
-    /// Those that live at the end.
+    /// Objects live at the end.
     Retained,
-    /// Those that were freed.
+    /// Objects freed.
     Freed,
-    /// Those that were alive, or not yet collected, when memory was largest.
+    /// Objects live, or not yet collected, when memory peaked.
     Peak,
 }
 
@@ -48,7 +48,7 @@ impl Kind {
     }
 }
 
-/// What rows of a profile are grouped by.
+/// The key to group rows by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     /// The gem that the file belongs to, see [`guess_gem`].
@@ -59,11 +59,11 @@ pub enum By {
     Location,
     /// The class of the objects.
     Class,
-    /// The method of the site, as `Cache#fetch`.
+    /// The method of the site, such as `Cache#fetch`.
     Method,
 }
 
-/// What the order of rows follows.
+/// The sort order of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sort {
     /// Bytes.
@@ -73,7 +73,7 @@ pub enum Sort {
 }
 
 impl Sort {
-    /// The number in `amount` that the order follows.
+    /// The number in `amount` to sort by.
     pub fn measure(self, amount: Amount) -> u64 {
         match self {
             Sort::Memory => amount.bytes,
@@ -82,7 +82,7 @@ impl Sort {
     }
 }
 
-/// A word that names no choice, with the words that would.
+/// An unknown word, with the valid ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownWord {
     what: &'static str,
@@ -107,7 +107,7 @@ impl fmt::Display for UnknownWord {
 
 impl std::error::Error for UnknownWord {}
 
-/// The choice that `word` names: `words` and `choices` are parallel.
+/// The choice named by `word`: `words` and `choices` are parallel.
 pub(crate) fn parse_word<T: Copy>(
     what: &'static str,
     word: &str,
@@ -167,18 +167,18 @@ impl FromStr for Sort {
 /// The amounts of a whole profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
-    /// All objects made.
+    /// All objects allocated.
     pub allocated: Amount,
-    /// Those that live at the end.
+    /// Objects live at the end.
     pub retained: Amount,
-    /// Those that were freed.
+    /// Objects freed.
     pub freed: Amount,
 }
 
 /// One line of a grouped profile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct GroupRow {
-    /// What the objects have in common: name of a gem, a file, `file:line`, name of a class or of a method.
+    /// The common property of the objects: name of a gem, a file, `file:line`, name of a class or of a method.
     pub label: String,
     /// The objects.
     pub amount: Amount,
@@ -196,11 +196,11 @@ impl Profile {
         totals
     }
 
-    /// Sums the objects of one kind by what they have in common: most first, equal ones by label.
+    /// Groups the objects of one kind and sums them up: largest first, ties by label.
     ///
-    /// Groups without objects of that kind are left out. `limit` keeps the first so many.
+    /// Groups without objects of that kind are omitted. `limit` keeps only the first ones.
     pub fn group(&self, kind: Kind, by: By, sort: Sort, limit: Option<usize>) -> Vec<GroupRow> {
-        // Ids are summed in arrays first, so that names are looked at once for an id and not once for a row.
+        // Ids are summed in arrays first, so that names are looked up once per id, not once per row.
         let name = |name: &&str| (*name).to_owned();
         match by {
             By::Class => {
@@ -276,7 +276,7 @@ pub(crate) fn location(file: &str, line: u32) -> String {
     format!("{file}:{line}")
 }
 
-/// Sums amounts by id, then joins the ids that have the same key. Keys without objects are left out.
+/// Sums amounts by id, then merges ids with the same key. Keys without objects are omitted.
 fn merge<'p, T, K: Eq + Hash>(
     amounts: impl Iterator<Item = (u32, Amount)>,
     things: &'p [T],
@@ -298,7 +298,7 @@ fn merge<'p, T, K: Eq + Hash>(
     by_key
 }
 
-/// The groups with their labels: most first, ties by label.
+/// The groups with their labels: largest first, ties by label.
 fn rank<K>(
     groups: FxHashMap<K, Amount>,
     sort: Sort,
@@ -321,8 +321,8 @@ fn rank<K>(
     rows
 }
 
-/// Drops the rows that cannot be among the first `limit`, so that only what may be shown gets its names resolved.
-/// Rows that tie with the last one stay: their names decide.
+/// Drops rows that cannot be among the first `limit`, so that only names that may be shown are resolved. Rows that tie with the
+/// last one remain: their names decide.
 pub(crate) fn keep_most<T>(
     mut rows: Vec<T>,
     limit: Option<usize>,

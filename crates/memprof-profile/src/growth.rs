@@ -1,30 +1,28 @@
 //! Whether a series of live counts grows: the statistics behind `Memprof.growth`.
 //!
-//! One number per run of a block says how many objects of a site and class were alive after it. A leak adds to it run
-//! by run; a cache fills up, a lazily built table is a step, a buffer that is flushed is a saw, and what is left is
-//! noise. A series *grows* if all of this holds:
+//! A series has one number per run of a block: how many objects of a site and class were live after it. A leak adds objects run
+//! by run; a cache fills up, a lazily built table is a step, a buffer that is flushed is a sawtooth, and the rest is noise. A
+//! series *grows* if all of these hold:
 //!
-//! 1. The slope is positive beyond doubt. The slope is Theil's and Sen's: the median of the slopes between all pairs of
-//!    runs, which neither one odd run nor a step moves. Its lower bound is Sen's one-sided 99.9% confidence limit, the
-//!    same test as Mann's and Kendall's for a trend, with the correction for equal counts. A program has thousands of
-//!    series, so one in a hundred would be too many wrong ones.
+//! 1. The slope is positive beyond doubt. This is the Theil-Sen slope: the median of the slopes between all pairs of
+//!    runs, which is robust against one odd run and against a step. Its lower bound is Sen's one-sided 99.9% confidence
+//!    limit, equivalent to the Mann-Kendall trend test, with the correction for ties. A program has thousands of series,
+//!    so one false positive in a hundred would be too many.
 //! 2. It has not slowed down: the slope of the second half is at least half the slope of the first. A cache that fills
 //!    up fails here.
 //! 3. It reaches a new maximum in at least a quarter of the runs. A few steps fail here; an object in every third run
 //!    does not.
-//! 4. The last new maximum is not long ago: at most twice the longest time that it took before. What has reached its
-//!    limit or was flushed fails here.
+//! 4. The last new maximum is recent: at most twice the longest previous interval between maxima ago. A series that has
+//!    reached its limit or was flushed fails here.
 //!
 //! Fewer than [`LEAST_RUNS`] runs never grow: they are too few to distinguish a trend from a step. With fewer than
-//! [`RUNS_FOR_CONFIDENCE`] runs hardly any order of counts is unlikely enough for that limit, so there the lower bound
-//! is the least slope of all pairs, that is, only a count that rises with every run grows. An object in every third run
-//! is found from 15 runs on.
+//! [`RUNS_FOR_CONFIDENCE`] runs hardly any order of counts is unlikely enough for that limit, so the lower bound is the minimum
+//! slope of all pairs: only a count that rises with every run grows. One object in every third run is detected from 15 runs on.
 //!
 //! Sources: H. Theil, "A rank-invariant method of linear and polynomial regression analysis", Proc. Kon. Ned. Akad.
 //! Wetensch. 53 (1950); P. K. Sen, "Estimates of the regression coefficient based on Kendall's tau", J. Amer. Stat.
 //! Assoc. 63 (1968) 1379-1389; R. O. Gilbert, "Statistical Methods for Environmental Pollution Monitoring" (1987),
-//! 16.4 and 16.5, which writes both out as they are computed here. Rules 2 to 4 are of our own; the tests measure how
-//! often they are wrong.
+//! 16.4 and 16.5, which spells out both as computed here. Rules 2 to 4 are our own; the tests measure how often they are wrong.
 
 mod acceleration;
 
@@ -34,30 +32,30 @@ use serde::Serialize;
 
 pub use acceleration::acceleration;
 
-/// A series of fewer runs never grows.
+/// Series of fewer runs never grow.
 pub const LEAST_RUNS: usize = 4;
 
-/// A series of fewer runs grows only if each run adds something.
+/// Series of fewer runs grow only if each run adds something.
 pub const RUNS_FOR_CONFIDENCE: usize = 8;
 
-/// Longer series are averaged over equal stretches to at most so many points, as the work grows with their square.
+/// Longer series are averaged over equal stretches to at most this many points, as the work is quadratic.
 const MOST_POINTS: usize = 60;
 
 /// The 99.9% quantile of the normal distribution.
 const Z: f64 = 3.09;
 
-/// What a series of live counts does over the runs.
+/// The trend of a series of live counts over the runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Fit {
     /// Objects per run: the median of the slopes of all pairs of runs; 0 for fewer than two runs.
     pub slope: f64,
-    /// The slope is hardly lower than this.
+    /// Lower bound of the slope.
     pub low: f64,
-    /// True if the count grows and seems to go on growing.
+    /// True if the count grows and is likely to go on growing.
     pub grows: bool,
 }
 
-/// Fits a series of live counts, one per run, in the order of the runs; those of the warm-up left out.
+/// Fits a series of live counts, one per run, in the order of the runs, without those of the warm-up.
 ///
 /// ```
 /// use memprof_profile::growth::fit;
@@ -84,7 +82,7 @@ pub fn fit(counts: &[u64]) -> Fit {
     }
 }
 
-/// A run, or the mean of a stretch of runs, and the count there.
+/// A run, or the mean of a stretch of runs, and its count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Point {
     run: f64,
@@ -122,7 +120,7 @@ fn slopes(points: &[Point]) -> Vec<f64> {
     slopes
 }
 
-/// The median of numbers in order.
+/// The median of sorted numbers.
 fn median(sorted: &[f64]) -> f64 {
     let middle = sorted.len() / 2;
     if sorted.len() % 2 == 1 {
@@ -132,7 +130,7 @@ fn median(sorted: &[f64]) -> f64 {
     }
 }
 
-/// The limit that the slope is above with 99.9% confidence (Gilbert 16.5, one-sided).
+/// The lower confidence limit of the slope at 99.9% (Gilbert 16.5, one-sided).
 fn lower_bound(points: &[Point], slopes: &[f64]) -> f64 {
     if points.len() < RUNS_FOR_CONFIDENCE {
         return slopes[0];
@@ -142,7 +140,7 @@ fn lower_bound(points: &[Point], slopes: &[f64]) -> f64 {
     slopes[rank - 1]
 }
 
-/// The variance of Kendall's statistic if the order of the counts were chance (Gilbert 16.4.2).
+/// The variance of Kendall's statistic if the order of the counts were random (Gilbert 16.4.2).
 fn kendall_variance(points: &[Point]) -> f64 {
     let term = |n: f64| n * (n - 1.0) * (2.0 * n + 5.0);
     let mut counts: Vec<f64> = points.iter().map(|point| point.count).collect();

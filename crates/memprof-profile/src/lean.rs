@@ -1,7 +1,7 @@
-//! Tables that grow for as long as a program runs, and are never full for long.
+//! Tables that grow for as long as a program runs, with little unused capacity.
 
-/// Appends a value. A `Vec` doubles its capacity; this one grows by an eighth, so that little of it is empty. Large blocks are
-/// moved by the kernel, which copies nothing.
+/// Appends a value. A `Vec` doubles its capacity; this one grows by an eighth, so that little of it is unused. The kernel moves
+/// large blocks without copying.
 pub fn push<T>(values: &mut Vec<T>, value: T) {
     if values.len() == values.capacity() {
         values.reserve_exact((values.len() / 8).max(16));

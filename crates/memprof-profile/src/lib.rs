@@ -1,7 +1,7 @@
-//! What an allocation profile is: sites, stacks, the table of live objects, sampling, aggregation and exports.
+//! Allocation profiles: sites, stacks, the table of live objects, sampling, aggregation and exports.
 //!
-//! The crate knows no virtual machine: a host reports allocations and frees to a [`recorder::Recorder`], and asks it for a
-//! [`profile::Profile`], which is plain data that reports and exports are made from.
+//! The crate is independent of any virtual machine: a host reports allocations and frees to a [`recorder::Recorder`], and asks
+//! it for a [`profile::Profile`], which is plain data for reports and exports.
 
 pub mod cells;
 pub mod compare;

@@ -1,8 +1,8 @@
 //! The table of live objects: address -> [`Record`], one record per slot of a heap page.
 //!
 //! Objects are allocated side by side, so the table is an array per 64 KiB of address space, found by the upper bits of the
-//! address, with one eight-byte record for each slot. That costs 8 bytes per object where a general hash map costs 20
-//! or more, and one allocation touches the cache line that the allocation before it touched.
+//! address, with one eight-byte record per slot. That costs 8 bytes per object, against 20 or more in a general hash map, and
+//! an allocation touches the same cache line as the one before it.
 
 use rustc_hash::FxHashMap;
 
@@ -16,7 +16,7 @@ const PAGE_MASK: u64 = (1 << PAGE_BITS) - 1;
 const GENERATION_BITS: u32 = 24;
 const GENERATION_MASK: u32 = (1 << GENERATION_BITS) - 1;
 
-/// What is known of one live object: where it was allocated, in which GC generation, and how large its slot was.
+/// Facts about a live object: its site, its GC generation, and the size of its slot when it was allocated.
 ///
 /// Packed in 64 bits: cell + 1 (32), generation (24), slot size in units of 8 bytes (8). Zero is an empty slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,17 +32,17 @@ impl Record {
         (bits != 0).then_some(Record(bits))
     }
 
-    /// The counters that the object belongs to.
+    /// The counters of the object.
     pub fn cell(self) -> CellId {
         CellId((self.0 >> 32) as u32 - 1)
     }
 
-    /// The same, of another cell.
+    /// The same record with another cell.
     pub fn of(self, cell: CellId) -> Self {
         Record((u64::from(cell.0) + 1) << 32 | u64::from(self.0 as u32))
     }
 
-    /// Collections that the object has survived, when the current generation is `now`.
+    /// GC generations that the object has survived, if the current one is `now`.
     pub fn age(self, now: u32) -> u32 {
         let allocated = (self.0 >> 8) as u32 & GENERATION_MASK;
         now.wrapping_sub(allocated) & GENERATION_MASK
@@ -54,7 +54,7 @@ impl Record {
     }
 }
 
-/// Pages that [`LiveTable::clear`] keeps: some 13 KB each.
+/// Pages that [`LiveTable::clear`] keeps: about 13 KB each.
 const KEPT_PAGES: usize = 512;
 
 const NO_PAGE: u32 = u32::MAX;
@@ -62,7 +62,7 @@ const NO_PAGE: u32 = u32::MAX;
 #[derive(Debug)]
 struct Page {
     slot_size: u32,
-    /// Offset of the first slot from the page's base, less than the slot size: an address follows from a slot's index.
+    /// Offset of the first slot from the page's base modulo the slot size: an address follows from a slot's index.
     phase: u32,
     /// ceil(2^32 / slot_size): turns the division of an offset (< 2^16) by the slot size (< 2^12) into a multiplication
     /// that is exact for all of them.
@@ -99,14 +99,14 @@ impl Page {
     }
 }
 
-/// The live table. Addresses are opaque to it but for one rule: two live objects in the same 64 KiB have slots of the
-/// same size, which `slot_size` returns when the first of them is inserted, and lie whole slots apart.
+/// The live table. Addresses are opaque to it but for one rule: two live objects in the same 64 KiB have slots of the same size
+/// and lie whole slots apart. `slot_size` returns that size when the first of them is inserted.
 #[derive(Debug, Default)]
 pub struct LiveTable {
     pages: Vec<Page>,
     /// Page base -> index in `pages`.
     by_base: FxHashMap<u64, u32>,
-    /// The page touched last: allocations and sweeps go through a page from one end to the other.
+    /// The last page touched: allocations and sweeps go through a page from one end to the other.
     last_base: u64,
     last_index: u32,
     live: u64,
@@ -131,7 +131,7 @@ impl LiveTable {
         self.live == 0
     }
 
-    /// Bytes that the table takes.
+    /// Memory size of the table in bytes.
     pub fn memsize(&self) -> usize {
         self.pages
             .iter()
@@ -148,7 +148,7 @@ impl LiveTable {
             .sum()
     }
 
-    /// Forgets all objects. Keeps the memory of `KEPT_PAGES` pages at most: the next objects mostly lie there, too.
+    /// Removes all objects. Keeps the memory of at most `KEPT_PAGES` pages: the next objects are mostly allocated there, too.
     pub fn clear(&mut self) {
         if self.pages.len() > KEPT_PAGES {
             *self = LiveTable::new();
@@ -165,15 +165,14 @@ impl LiveTable {
     fn find(&mut self, address: u64) -> Option<&mut Page> {
         let base = address >> PAGE_BITS;
         if base != self.last_base {
-            // A page that is not there is remembered, too: with sampling that is what most allocations and frees ask for.
+            // A missing page is remembered, too: with sampling, most allocations and frees look up one.
             self.last_index = self.by_base.get(&base).copied().unwrap_or(NO_PAGE);
             self.last_base = base;
         }
         self.pages.get_mut(self.last_index as usize)
     }
 
-    /// Enters an object, and returns the record that was at the address before: an object that was freed without an
-    /// event.
+    /// Inserts an object, and returns the record previously at the address: an object freed without an event.
     #[inline(always)]
     pub fn insert(
         &mut self,
@@ -202,7 +201,7 @@ impl LiveTable {
         previous
     }
 
-    /// A page without live objects may have been given back by the heap and come again with slots of another size.
+    /// The heap may have released a page without live objects and reused its address with slots of another size.
     #[cold]
     fn insert_in_empty_page(
         &mut self,
@@ -228,7 +227,7 @@ impl LiveTable {
         Self::put(self.pages.last_mut()?, address, cell, generation)
     }
 
-    /// Takes an object out, if it is in the table.
+    /// Removes an object, if it is in the table.
     #[inline(always)]
     pub fn remove(&mut self, address: u64) -> Option<Record> {
         let page = self.find(address)?;
@@ -241,7 +240,7 @@ impl LiveTable {
         Some(record)
     }
 
-    /// Enters another record for an object that is in the table.
+    /// Replaces the record of an object in the table.
     pub fn replace(&mut self, address: u64, record: Record) {
         let Some(page) = self.find(address) else {
             return;
@@ -260,7 +259,7 @@ impl LiveTable {
         Record::from_bits(*page.records.get(page.index(address))?)
     }
 
-    /// True if an object with an address in `start..end` may be in the table; false is certain.
+    /// False if certainly no object in the table has an address in `start..end`.
     pub fn touches(&self, start: u64, end: u64) -> bool {
         (start >> PAGE_BITS..=end.saturating_sub(1) >> PAGE_BITS).any(|base| {
             self.by_base
@@ -270,7 +269,7 @@ impl LiveTable {
         })
     }
 
-    /// Bases (lowest addresses) of the pages that have live objects, ascending.
+    /// Bases (lowest addresses) of the pages with live objects, ascending.
     pub fn page_addresses(&self) -> Vec<u64> {
         let live = |index: &u32| {
             self.pages
@@ -294,7 +293,7 @@ impl LiveTable {
             .flat_map(|base| self.iter_page(base))
     }
 
-    /// The objects of the page that begins at `base`, ascending.
+    /// The objects of the page at `base`, ascending.
     pub fn iter_page(&self, base: u64) -> impl Iterator<Item = (u64, Record)> + '_ {
         let page = self
             .by_base
@@ -303,9 +302,9 @@ impl LiveTable {
         page.into_iter().flat_map(move |page| page.iter(base))
     }
 
-    /// Moves every object: `moved(address)` returns where the object is now, or `None` if it is gone. A fresh table is
-    /// built, since inserting into the table that is read could overwrite objects not yet visited. An object keeps the
-    /// slot size that it was allocated with, even if it moves to a page whose slots have another size.
+    /// Moves every object: `moved(address)` returns its new address, or `None` if it was freed. Builds a new table, since
+    /// inserting into the one being read could overwrite objects not yet visited. An object keeps the slot size it was
+    /// allocated with, even if it moves to a page with slots of another size.
     pub fn relocate(
         &mut self,
         moved: impl Fn(u64) -> Option<u64>,

@@ -1,9 +1,8 @@
-//! Names that are safe to print on one line of a terminal.
+//! Names escaped for one line of a terminal.
 
-/// Appends `text` to `line`; control characters, separators of lines, and marks that turn the direction of writing as Ruby
-/// writes them in a literal.
+/// Appends `text` to `line`. Control characters, line separators, and bidirectional marks are escaped as in a Ruby literal.
 pub fn push(line: &mut String, text: &str) {
-    // Without a branch for each byte the compiler looks at many at once.
+    // Branch-free, so that the compiler can vectorize it.
     if text
         .bytes()
         .fold(true, |plain, byte| plain & (0x20..0x7f).contains(&byte))

@@ -1,11 +1,11 @@
-//! A profile: what one tracking session saw, as plain data.
+//! A profile: the results of one tracking session, as plain data.
 //!
-//! It is taken once, when a block ends or a report is asked for. Everything that presents allocations (text, JSON,
-//! Markdown, flame graphs) starts from here, and nothing in it refers to the recorder or to a virtual machine.
+//! A profile is taken once, when a block ends or a report is requested. All presentations of allocations (text, JSON, Markdown,
+//! flame graphs) start from it, and nothing in it refers to the recorder or to a virtual machine.
 
 use serde::{Deserialize, Serialize};
 
-/// Objects and the bytes that they take.
+/// A number of objects and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Amount {
     /// Number of objects.
@@ -32,17 +32,17 @@ impl Amount {
     }
 }
 
-/// Age of the objects that were freed, in GC generations (collections survived between allocation and free).
+/// Ages of freed objects, in GC generations (GCs survived between allocation and free).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ages {
     /// Sum of the ages; divide by the number of freed objects for the mean.
     pub sum: u64,
-    /// The oldest object that was freed.
+    /// Age of the oldest freed object.
     pub max: u32,
 }
 
 impl Ages {
-    /// Joins the ages of two groups of objects.
+    /// Adds the ages of another group of objects.
     pub fn add(&mut self, other: Ages) {
         self.sum += other.sum;
         self.max = self.max.max(other.max);
@@ -54,9 +54,9 @@ impl Ages {
 pub struct Frame {
     /// Index into [`Profile::files`].
     pub file: u32,
-    /// Qualified name of the method, as `Cache#fetch`; `<main>` for a script's top level.
+    /// Qualified name of the method, such as `Cache#fetch`; `<main>` for a script's top level.
     pub method: String,
-    /// First line of the method's definition, 0 if it has none (a method written in C).
+    /// First line of the method's definition; 0 for a method written in C.
     pub first_line: u32,
     /// True for a method written in C: it has no file and no lines of its own.
     pub native: bool,
@@ -65,33 +65,33 @@ pub struct Frame {
 /// A call stack, as a node of a tree whose parents are the callers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct StackNode {
-    /// Index into [`Profile::stacks`] of the calling frame; `None` for the outermost frame that was kept.
+    /// Index into [`Profile::stacks`] of the calling frame; `None` for the outermost frame recorded.
     /// A parent always has a smaller index than its children.
     pub parent: Option<u32>,
     /// Index into [`Profile::frames`].
     pub frame: u32,
-    /// Line that was being executed in the frame; 0 if unknown (methods written in C).
+    /// Line being executed in the frame; 0 if unknown (methods written in C).
     pub line: u32,
 }
 
-/// The objects of one class that were allocated at one place.
+/// The objects of one class allocated at one place.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SiteRow {
-    /// Index into [`Profile::stacks`] of the frame that allocated: its file and line are the site's location.
+    /// Index into [`Profile::stacks`] of the allocating frame: its file and line are the site's location.
     pub site: u32,
-    /// Index into [`Profile::stacks`] of the innermost frame kept, which may be a method written in C that `site` called.
+    /// Index into [`Profile::stacks`] of the innermost frame recorded, which may be a method written in C called by `site`.
     pub stack: u32,
     /// Index into [`Profile::classes`].
     pub class: u32,
-    /// All objects allocated. Bytes: slot size at allocation for those that were freed, memsize for those that are retained.
+    /// All objects allocated. Bytes: slot size at allocation for freed objects, memsize for retained ones.
     pub allocated: Amount,
-    /// Those that are alive at the end. Bytes: memsize.
+    /// Objects live at the end. Bytes: memsize.
     pub retained: Amount,
-    /// Those that were freed. Bytes: slot size at allocation.
+    /// Objects freed. Bytes: slot size at allocation.
     pub freed: Amount,
-    /// Ages of those that were freed.
+    /// Ages of the freed objects.
     pub ages: Ages,
-    /// Those that were alive, or not yet collected, when memory was largest; see [`Meta::peak`].
+    /// Objects live, or not yet collected, when memory peaked; see [`Meta::peak`].
     #[serde(default, skip_serializing_if = "Amount::is_none")]
     pub peak: Amount,
 }
@@ -99,7 +99,7 @@ pub struct SiteRow {
 /// One string value and the places that allocated it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StringRow {
-    /// The value, at most [`crate::string_values::VALUE_LIMIT`] bytes of it; bytes that are not UTF-8 are written as `\xNN`.
+    /// The value, truncated to [`crate::string_values::VALUE_LIMIT`] bytes; bytes that are not UTF-8 are written as `\xNN`.
     pub value: String,
     /// Number of strings with this value.
     pub objects: u64,
@@ -107,18 +107,18 @@ pub struct StringRow {
     pub locations: Vec<(u32, u32, u64)>,
 }
 
-/// The process when its memory was largest.
+/// The process when its memory peaked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PeakFacts {
     /// Seconds since tracking began.
     pub time: f64,
-    /// Resident set size then, in bytes.
+    /// Resident set size at the peak, in bytes.
     pub resident: Option<u64>,
-    /// The largest resident set size of the process up to the report, as the kernel reports it, in bytes.
+    /// Maximum resident set size of the process up to the report, as reported by the kernel, in bytes.
     pub resident_ever: Option<u64>,
-    /// Bytes of malloc in use then.
+    /// malloc'ed bytes in use at the peak.
     pub malloc: Option<u64>,
-    /// Bytes of the slots of recorded objects then.
+    /// Bytes of the slots of recorded objects at the peak.
     pub slots: u64,
     /// The objects of all sites.
     pub objects: u64,
@@ -126,10 +126,10 @@ pub struct PeakFacts {
     pub bytes: u64,
 }
 
-/// Facts about the run that a profile was taken in.
+/// Facts about the run of a profile.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Meta {
-    /// `RUBY_DESCRIPTION`, or whatever the host calls itself.
+    /// `RUBY_DESCRIPTION`, or the host's equivalent.
     pub runtime: String,
     /// Version of memprof.
     pub memprof: String,
@@ -137,44 +137,44 @@ pub struct Meta {
     pub pid: u32,
     /// Command line of the program.
     pub command: String,
-    /// Where it ran; empty if that is not known.
+    /// Working directory; empty if unknown.
     #[serde(default)]
     pub directory: String,
-    /// When tracking began, seconds since the epoch.
+    /// When tracking began, in seconds since the epoch.
     pub started_at: f64,
-    /// How long was tracked, seconds.
+    /// Duration of tracking, in seconds.
     pub duration: f64,
-    /// One object in so many was recorded, on average; 1 means all. Amounts are scaled up already.
+    /// Sampling interval: one object in `sample` was recorded on average; 1 means all. Amounts are already scaled up.
     pub sample: u32,
-    /// Bytes of malloc between samples, on average; `None`: all blocks were recorded, or no malloc at all. Amounts are
-    /// scaled up already.
+    /// Average malloc'ed bytes between samples; `None` if all blocks were recorded, or no malloc at all. Amounts are already
+    /// scaled up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub malloc_sample: Option<u64>,
-    /// Frames kept per object.
+    /// Frames recorded per object.
     pub stack: u32,
-    /// Collections during the session.
+    /// GCs during the session.
     pub gc_count: u64,
-    /// The VM was silent for a part of the run, so objects are missing.
+    /// The VM reported no events for a part of the run, so objects are missing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub incomplete: bool,
-    /// When memory was largest, if that was to be found.
+    /// The process when its memory peaked, if that was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak: Option<PeakFacts>,
 }
 
 impl Meta {
-    /// What is to be said of numbers that come from samples of malloc.
+    /// Note on numbers that come from malloc samples, if any.
     pub fn estimates(&self) -> Option<String> {
         self.malloc_sample.map(estimates)
     }
 }
 
-/// What is to be said of numbers that come from samples of malloc, one every so many bytes.
+/// Note on numbers that come from malloc samples, one per `period` bytes.
 pub fn estimates(period: u64) -> String {
     format!("sampled every {period} bytes on average: estimates")
 }
 
-/// What one tracking session saw.
+/// The results of one tracking session.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
     /// The run.
@@ -185,9 +185,9 @@ pub struct Profile {
     pub frames: Vec<Frame>,
     /// Call stacks, as a tree: a parent comes before its children.
     pub stacks: Vec<StackNode>,
-    /// Names of classes; internal objects are named as `<iseq>`.
+    /// Names of classes; internal objects have names such as `<iseq>`.
     pub classes: Vec<String>,
-    /// What was allocated, by site, stack and class. A combination occurs once.
+    /// Allocations by site, stack and class. Each combination occurs once.
     pub rows: Vec<SiteRow>,
     /// Values of the strings allocated; empty unless asked for.
     pub strings_allocated: Vec<StringRow>,

@@ -1,4 +1,4 @@
-//! The recorder: takes allocations and frees, answers with profiles. One per process.
+//! The recorder: receives allocations and frees, and returns profiles. One per process.
 
 mod answers;
 mod counts;
@@ -28,15 +28,15 @@ pub use peak::{Moment, Peak};
 use stats::Rows;
 pub use stats::StatsRow;
 
-/// Everything that is recorded.
+/// All recorded data.
 #[derive(Debug)]
 pub struct Recorder {
-    /// Who is tracking.
+    /// Sessions and their threads.
     pub sessions: Sessions,
-    /// Where objects are allocated.
+    /// Allocation sites.
     pub sites: Sites,
     live: LiveTable,
-    /// What stats say of each site.
+    /// Cached lines of stats per site.
     rows: Rows,
     cells: Cells,
     /// Cells of each segment by site; index is the segment's number.
@@ -48,7 +48,7 @@ pub struct Recorder {
     /// When generations began, in microseconds since the epoch.
     begun: Generations,
     watches: FxHashMap<SessionId, Watch>,
-    /// Counters beyond which dead sites are forgotten, if more than [`KEPT_CELLS`].
+    /// Number of counters above which dead sites are removed, if more than [`KEPT_CELLS`].
     most_cells: usize,
 }
 
@@ -59,7 +59,7 @@ impl Default for Recorder {
 }
 
 impl Recorder {
-    /// A recorder of nothing. `seed` chooses which objects are sampled.
+    /// An empty recorder. `seed` chooses the objects to sample.
     pub fn new(seed: u64) -> Self {
         Recorder {
             sessions: Sessions::default(),
@@ -84,14 +84,14 @@ impl Recorder {
         id
     }
 
-    /// Ends a session's recording; it still sees frees.
+    /// Stops recording for a session; it still sees frees.
     pub fn finish(&mut self, id: SessionId) -> bool {
         let finished = self.sessions.finish(id);
         self.resample();
         finished
     }
 
-    /// Forgets a session. What no other session sees is forgotten with it; with the last session, everything but sites.
+    /// Closes a session. Data that no other session sees is dropped; with the last session, everything but sites.
     pub fn close(&mut self, id: SessionId) {
         self.watches.remove(&id);
         for change in self.sessions.close(id) {
@@ -115,7 +115,7 @@ impl Recorder {
         self.resample();
     }
 
-    /// Forgets sites, too, and gives the memory back. Only without a session.
+    /// Drops sites, too, and frees the memory. Only without a session.
     pub fn forget(&mut self) {
         self.sites = Sites::default();
         self.rows = Rows::default();
@@ -124,12 +124,12 @@ impl Recorder {
         self.by_site = Vec::new();
     }
 
-    /// One sequence for all sessions: one that restarted with each would choose the same objects in each.
+    /// All sessions share one sequence: restarting it with each would choose the same objects in each.
     fn resample(&mut self) {
         self.sampler.set_interval(self.sessions.interval());
     }
 
-    /// Starts another sequence of sampled objects: forked processes must not sample the same ones.
+    /// Restarts sampling with another sequence: forked processes must not sample the same objects.
     pub fn reseed(&mut self, seed: u64) {
         self.sampler.reseed(seed);
     }
@@ -165,7 +165,7 @@ impl Recorder {
         &mut self.strings[index]
     }
 
-    /// Allocations to skip before the next one that is recorded.
+    /// Allocations to skip before the next one to record.
     #[inline]
     pub fn sample_gap(&mut self) -> u32 {
         self.sampler.gap()
@@ -183,7 +183,7 @@ impl Recorder {
             .or_insert_with(|| cells.add(segment, site, sites.is_internal(site)))
     }
 
-    /// An object was allocated. `slot_size` is asked for only when it does not follow from the objects beside it.
+    /// Records an allocation. `slot_size` is called only if the size does not follow from neighboring objects.
     #[inline(always)]
     pub fn allocated(&mut self, address: u64, cell: CellId, slot_size: impl FnOnce() -> u32) {
         let previous = self.live.insert(address, cell, self.generation, slot_size);
@@ -193,13 +193,13 @@ impl Recorder {
         self.cells.allocated(cell);
     }
 
-    /// An object that is not recorded was allocated: what was at its address was freed.
+    /// An unrecorded object was allocated: any object previously at its address was freed.
     #[inline]
     pub fn allocated_unrecorded(&mut self, address: u64) {
         self.freed(address);
     }
 
-    /// An object was freed, of which nothing is known any more but its slot. Returns its record if it was recorded.
+    /// Records the free of an object of which only the slot is known. Returns its record if it was recorded.
     #[inline(always)]
     pub fn freed(&mut self, address: u64) -> Option<Record> {
         let record = self.take(address)?;
@@ -207,13 +207,13 @@ impl Recorder {
         Some(record)
     }
 
-    /// Takes a freed object out of the live table, uncounted.
+    /// Removes a freed object from the live table without counting it.
     #[inline(always)]
     pub fn take(&mut self, address: u64) -> Option<Record> {
         self.live.remove(address)
     }
 
-    /// Counts the free of an object that was taken out, and had so many bytes.
+    /// Counts the free of a removed object with this many bytes.
     #[inline(always)]
     pub fn count_free(&mut self, record: Record, bytes: u64) {
         self.cells.freed(record, bytes, self.generation);
@@ -225,8 +225,7 @@ impl Recorder {
         self.cells.is_hidden(record.cell())
     }
 
-    /// An object that was allocated without a class has one now: it counts as if it had been allocated with it. Returns
-    /// its record from now on.
+    /// An object allocated without a class got one: it counts as if it had been allocated with it. Returns its new record.
     pub fn reveal(&mut self, record: Record, class: ClassId) -> Record {
         let counting = self
             .counting(record)
@@ -243,12 +242,12 @@ impl Recorder {
         record.of(target)
     }
 
-    /// Enters another record for the object at `address`.
+    /// Replaces the record of the object at `address`.
     pub fn replace(&mut self, address: u64, record: Record) {
         self.live.replace(address, record);
     }
 
-    /// True if somebody wants the values of the strings that belong to this record.
+    /// True if some session wants the string values for this record.
     pub fn wants_string(&self, record: Record) -> bool {
         self.string_target(record).is_some()
     }
@@ -261,7 +260,7 @@ impl Recorder {
             .map(|_| cell)
     }
 
-    /// A string of this value was freed.
+    /// A string with this value was freed.
     pub fn string_freed(&mut self, record: Record, value: &[u8]) {
         if let Some((segment, site)) = self
             .string_target(record)
@@ -271,13 +270,13 @@ impl Recorder {
         }
     }
 
-    /// The GC generation from now on, which is `time` microseconds since the epoch.
+    /// Sets the current GC generation, which began `time` microseconds since the epoch.
     pub fn set_generation(&mut self, generation: u32, time: u64) {
         self.generation = generation;
         self.begun.push(generation, time);
     }
 
-    /// Where the object at `address` was allocated, in which generation, and when that began (microseconds since the epoch).
+    /// Allocation site of the object at `address`, its generation, and when that began (microseconds since the epoch).
     pub fn allocation(&self, address: u64) -> Option<(SiteId, u64, u64)> {
         let record = self.live.get(address)?;
         let (_, cell) = self.counting(record)?;
@@ -335,7 +334,7 @@ impl Recorder {
         }
     }
 
-    /// Adds a living object, found on the heap, to `survivors`. `value` is asked for if somebody wants its string's value.
+    /// Adds a live object, found on the heap, to `survivors`. `value` is called if some session wants its string value.
     #[inline]
     pub fn survives<'a>(
         &self,
@@ -367,7 +366,7 @@ impl Recorder {
         Some((id, self.cells.get(id)?))
     }
 
-    /// Bytes that the recorder takes.
+    /// Memory size of the recorder in bytes.
     pub fn memsize(&self) -> usize {
         let maps: usize = self.by_site.iter().map(|map| map.capacity() * 9).sum();
         let tables = self.cells.memsize() + self.sites.memsize() + self.rows.memsize();

@@ -1,7 +1,7 @@
-//! Which objects are recorded: one in `n` on average, chosen so that counts times `n` are unbiased.
+//! Selects the objects to record: one in `n` on average, chosen so that counts times `n` are unbiased.
 
-/// Draws the gaps between recorded objects from the geometric distribution with mean `n`, so that each object is
-/// recorded with probability 1/n whatever came before it: a program that allocates in a rhythm can't fall in step.
+/// Draws the gaps between recorded objects from the geometric distribution with mean `n`, so that each object is recorded with
+/// probability 1/n regardless of earlier ones: a program with a periodic pattern can't fall in step.
 #[derive(Debug)]
 pub struct Sampler {
     interval: u32,
@@ -9,7 +9,7 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Records all objects, until an interval is set. `seed` chooses the sequence.
+    /// Records all objects until an interval is set. `seed` chooses the sequence.
     pub fn new(seed: u64) -> Self {
         let mut sampler = Sampler {
             interval: 1,
@@ -19,7 +19,7 @@ impl Sampler {
         sampler
     }
 
-    /// Starts another sequence. Seeds that differ in one bit start unlike sequences.
+    /// Restarts with another sequence. Seeds that differ in one bit give unrelated sequences.
     pub fn reseed(&mut self, seed: u64) {
         // The finalizer of splitmix64 (Steele, Lea, Flood 2014); xorshift must not start at 0.
         let mut mixed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -28,7 +28,7 @@ impl Sampler {
         self.state = (mixed ^ (mixed >> 31)).max(1);
     }
 
-    /// Records one object in `interval` on average from now on; 1 records all. The sequence goes on.
+    /// Records one object in `interval` on average from now on; 1 records all. Continues the sequence.
     pub fn set_interval(&mut self, interval: u32) {
         self.interval = interval.max(1);
     }
@@ -38,7 +38,7 @@ impl Sampler {
         self.interval
     }
 
-    /// Objects to skip before the next that is recorded.
+    /// Objects to skip before the next one to record.
     #[inline]
     pub fn gap(&mut self) -> u32 {
         if self.interval == 1 {
@@ -87,7 +87,7 @@ mod tests {
             let mut sampler = Sampler::new(7);
             sampler.set_interval(interval);
             let allocations = 4_000_000u32;
-            // Objects of two kinds that alternate: both must be met equally often.
+            // Objects of two alternating kinds must be sampled equally often.
             let mut taken = [0u32; 2];
             let mut next = sampler.gap();
             while next < allocations {

@@ -1,39 +1,39 @@
-//! Who tracks what: sessions, and the segments that objects are counted in.
+//! Tracking sessions, and the segments that objects are counted in.
 //!
-//! A session is one `start`, `track`, `report` or request. Sessions overlap: a report inside a tracked program, requests
-//! side by side on the threads of a server. An object belongs to every session that is recording on its thread when it
-//! is allocated. So objects are counted by *segment*, the set of sessions that they belong to: an allocation counts once however
-//! many sessions see it, and a session's numbers are the sum over the segments that contain it.
+//! A session is one `start`, `track`, `report` or request. Sessions overlap: a report inside a tracked program, parallel
+//! requests on the threads of a server. An object belongs to every session that is recording on its thread when it is
+//! allocated. So objects are counted by *segment*, a set of sessions: each allocation counts once, however many sessions see
+//! it, and a session's numbers are the sum over the segments that contain it.
 //!
-//! A thread may set a *mark*, a number that stands for what it does: which file it loads. Objects of different marks are in
-//! different segments, so that they can be told apart (see [`crate::recorder::MarkRow`]).
+//! A thread may set a *mark*, a number for its current activity: the file it loads. Objects of different marks are in different
+//! segments, so that they can be distinguished (see [`crate::recorder::MarkRow`]).
 //!
-//! When a session is closed, its segments lose it. Two segments that have become the same set are joined; one whose
-//! set is empty is retired.
+//! A closed session is removed from its segments. Segments that have become equal sets are joined; a segment with an empty set
+//! is retired.
 
 use rustc_hash::FxHashMap;
 
-/// Names a session. Never used again within a process.
+/// Id of a session, never reused within a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SessionId(pub u64);
 
-/// Names a segment. An id is used again when its segment is gone.
+/// Id of a segment, reused when the segment no longer exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SegmentId(pub u32);
 
-/// Names a thread of the host.
+/// Identifies a thread of the host.
 pub type ThreadKey = u64;
 
-/// What a session wants.
+/// Options of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The thread whose objects, and those of the threads it starts, are counted; `None` for the whole process.
+    /// The thread to track, with the threads it starts; `None` for the whole process.
     pub thread: Option<ThreadKey>,
-    /// Record one object in so many.
+    /// Record one object in `sample`.
     pub sample: u32,
-    /// Keep so many frames per object.
+    /// Record this many frames per object.
     pub stack: u32,
-    /// Keep the values of strings.
+    /// Record the values of strings.
     pub strings: bool,
 }
 
@@ -43,15 +43,15 @@ struct Session {
     recording: bool,
 }
 
-/// A set of sessions, and the sampling interval that was in force: counts of a segment scale by one factor.
+/// A set of sessions with the sampling interval in force: counts of a segment scale by one factor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
     sessions: Vec<SessionId>,
-    /// One object in so many was recorded.
+    /// One object in `interval` was recorded.
     pub interval: u32,
     /// Some session wants the values of strings.
     pub strings: bool,
-    /// What the thread was doing; 0 if it did not say.
+    /// The mark of the thread, or 0.
     pub mark: u32,
 }
 
@@ -69,12 +69,12 @@ struct Thread {
     mark: u32,
 }
 
-/// What became of a segment when a session was closed.
+/// The fate of a segment when a session was closed.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Change {
-    /// The first is now the same set as the second, and is gone.
+    /// The first became the same set as the second, and no longer exists.
     Joined(SegmentId, SegmentId),
-    /// No session sees it any more, and it is gone.
+    /// No session sees it any more, and it no longer exists.
     Retired(SegmentId),
 }
 
@@ -84,7 +84,7 @@ pub struct Sessions {
     next: u64,
     sessions: FxHashMap<SessionId, Session>,
     segments: Vec<Option<Segment>>,
-    /// Segment of threads that no thread-scoped session follows.
+    /// Segment of threads not followed by a thread-scoped session.
     process: Option<SegmentId>,
     threads: FxHashMap<ThreadKey, Thread>,
     interval: u32,
@@ -92,7 +92,7 @@ pub struct Sessions {
 }
 
 impl Sessions {
-    /// Opens a session, which records from now on.
+    /// Opens a session, which starts recording.
     pub fn open(&mut self, options: Options) -> SessionId {
         self.next += 1;
         let id = SessionId(self.next);
@@ -126,7 +126,7 @@ impl Sessions {
         true
     }
 
-    /// Forgets a session; returns what became of the segments that it was in.
+    /// Closes a session; returns changes of the segments that it was in.
     pub fn close(&mut self, id: SessionId) -> Vec<Change> {
         if self.sessions.remove(&id).is_none() {
             return Vec::new();
@@ -176,8 +176,8 @@ impl Sessions {
         self.threads.get(&thread).map_or(0, |thread| thread.mark)
     }
 
-    /// Sets the mark of the objects that a thread allocates from now on, and the threads that it starts; 0 takes it away.
-    /// Returns the mark before. Marks are gone with the last session.
+    /// Sets the mark of the objects that a thread, and threads it starts, allocate from now on; 0 removes it. Returns the
+    /// previous mark. Marks are cleared with the last session.
     pub fn mark(&mut self, thread: ThreadKey, mark: u32) -> u32 {
         if self.sessions.is_empty() {
             return 0;
@@ -211,8 +211,7 @@ impl Sessions {
             .map(|index| SegmentId(index as u32))
     }
 
-    /// Recomputes which segment each thread counts in. The finest sampling and the deepest stack that any session
-    /// wants hold for all.
+    /// Recomputes the segment of each thread. The finest sampling and the deepest stack wanted by any session apply to all.
     fn assign_segments(&mut self) {
         let recording = self.sessions.values().filter(|session| session.recording);
         let (mut interval, mut stack) = (u32::MAX, 0);
@@ -262,13 +261,13 @@ impl Sessions {
         Some(SegmentId(self.segments.len() as u32 - 1))
     }
 
-    /// True if some session follows a thread of its own, or a thread has a mark, so that allocations must ask for theirs.
+    /// True if some session follows a single thread, or a thread has a mark, so that allocations must look up their thread.
     #[inline]
     pub fn by_thread(&self) -> bool {
         !self.threads.is_empty()
     }
 
-    /// The segment that an allocation on this thread counts in; `None` if no session records it.
+    /// The segment for an allocation on this thread; `None` if no session records it.
     #[inline]
     pub fn segment(&self, thread: ThreadKey) -> Option<SegmentId> {
         match self.threads.get(&thread) {
@@ -277,7 +276,7 @@ impl Sessions {
         }
     }
 
-    /// The segment of threads that no thread-scoped session follows.
+    /// The segment of threads not followed by a thread-scoped session.
     #[inline]
     pub fn process_segment(&self) -> Option<SegmentId> {
         self.process
@@ -285,7 +284,7 @@ impl Sessions {
 
     /// A thread was started: the sessions that follow its parent follow it too.
     pub fn thread_started(&mut self, parent: ThreadKey, child: ThreadKey) {
-        // Whatever thread had this name before is no more.
+        // A previous thread with the same key has ended.
         self.threads.remove(&child);
         if let Some(thread) = self.threads.get(&parent) {
             let (sessions, segment, mark) = (thread.sessions.clone(), thread.segment, thread.mark);
@@ -298,12 +297,12 @@ impl Sessions {
         }
     }
 
-    /// A thread is no more.
+    /// A thread has ended.
     pub fn thread_ended(&mut self, thread: ThreadKey) {
         self.threads.remove(&thread);
     }
 
-    /// Threads moved in memory: `moved` returns their new names.
+    /// Threads moved in memory: `moved` returns their new keys.
     pub fn threads_moved(&mut self, moved: impl Fn(ThreadKey) -> Option<ThreadKey>) {
         let threads = std::mem::take(&mut self.threads);
         self.threads = threads
@@ -317,7 +316,7 @@ impl Sessions {
         self.segments.get(id.0 as usize)?.as_ref()
     }
 
-    /// What the session wants; `None` if it is closed.
+    /// The session's options; `None` if it is closed.
     pub fn options(&self, id: SessionId) -> Option<Options> {
         self.sessions.get(&id).map(|session| session.options)
     }
@@ -333,12 +332,12 @@ impl Sessions {
             .map(|(index, _)| SegmentId(index as u32))
     }
 
-    /// One object in so many is recorded now.
+    /// One object in this many is currently recorded.
     pub fn interval(&self) -> u32 {
         self.interval.max(1)
     }
 
-    /// So many frames are kept now.
+    /// Number of frames currently recorded.
     pub fn stack(&self) -> u32 {
         self.stack
     }
@@ -353,7 +352,7 @@ impl Sessions {
         self.sessions.len()
     }
 
-    /// Open sessions that follow a thread for which `alive` is false: after a fork only one thread goes on.
+    /// Open sessions that follow a thread for which `alive` is false: after a fork only one thread continues.
     pub fn orphans(&self, alive: impl Fn(ThreadKey) -> bool) -> Vec<SessionId> {
         let orphaned =
             |session: &Session| session.options.thread.is_some_and(|thread| !alive(thread));

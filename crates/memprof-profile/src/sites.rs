@@ -1,4 +1,4 @@
-//! Where objects are allocated: frames, call stacks and sites, each held once and named by a small number.
+//! Allocation sites: frames, call stacks and sites, each stored once under a small number.
 
 mod keep;
 
@@ -13,7 +13,7 @@ use crate::lean::push;
 
 pub use keep::Kept;
 
-/// Values held once, numbered from 0 in the order of their first occurrence.
+/// Values stored once, numbered from 0 in order of first occurrence.
 #[derive(Debug)]
 pub struct Interner<T> {
     /// Numbers, by the hash of their value.
@@ -31,7 +31,7 @@ impl<T> Default for Interner<T> {
 }
 
 impl<T: Hash + Eq> Interner<T> {
-    /// The number of `value`, which is added if it is new.
+    /// The number of `value`; adds it if it is new.
     pub fn intern(&mut self, value: T) -> u32 {
         let (ids, values) = (&mut self.ids, &mut self.values);
         let hash = FxBuildHasher.hash_one(&value);
@@ -59,18 +59,18 @@ impl<T: Hash + Eq> Interner<T> {
         self.values.is_empty()
     }
 
-    /// The values, in the order of their numbers.
+    /// The values, in order of their numbers.
     pub fn into_values(self) -> Vec<T> {
         self.values
     }
 
-    /// Bytes that the tables take, without what the values point to.
+    /// Memory size of the tables in bytes, without memory that the values point to.
     pub fn memsize(&self) -> usize {
         self.values.capacity() * size_of::<T>() + self.ids.allocation_size()
     }
 }
 
-/// A method, block, class body or script, by what is known of it in an allocation hook.
+/// A method, block, class body or script, with the data available in an allocation hook.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FrameKey {
     /// Path of the file, as the host spells it; empty for a method written in C.
@@ -79,16 +79,16 @@ pub struct FrameKey {
     pub label: String,
     /// First line of the definition; 0 if it has none.
     pub first_line: u32,
-    /// For a method written in C, what distinguishes it from methods of the same name in other classes, since it has no line.
+    /// Distinguishes methods written in C with the same name in different classes, since they have no line.
     pub native: Option<u64>,
 }
 
-/// Names a frame.
+/// Id of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FrameId(pub u32);
 
-/// Names a call stack: the node of its innermost frame. One more than its number, so that one that may be missing takes no
-/// more room.
+/// Id of a call stack: the node of its innermost frame. Stored as the number plus one, so that an `Option` of it has the same
+/// size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StackId(NonZeroU32);
 
@@ -103,15 +103,15 @@ impl StackId {
     }
 }
 
-/// Names a class, or a kind of internal object.
+/// Id of a class, or of a kind of internal object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClassId(pub u32);
 
-/// Names a site: class, place and call stack.
+/// Id of a site: class, place and call stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SiteId(pub u32);
 
-/// One frame of a stack and the line that it was at, with the frame that called it.
+/// One frame of a stack with its current line and its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Node {
     /// The caller.
@@ -122,39 +122,39 @@ pub struct Node {
     pub line: u32,
 }
 
-/// What a site is. Of objects that library code allocates, there is one for each line of the application that called it.
+/// An allocation site. Library code has a separate site for each line of the application that called it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Site {
     /// Class of the object.
     pub class: ClassId,
     /// The frame whose file and line are the site's.
     pub place: StackId,
-    /// Innermost frame kept; often the same as `place`.
+    /// Innermost frame recorded; often the same as `place`.
     pub stack: StackId,
-    /// The innermost frame of the application, alone, if `place` is none.
+    /// The innermost frame of the application, alone, if `place` is not in the application.
     pub caller: Option<StackId>,
 }
 
-/// All frames, stacks, classes and sites that were seen.
+/// All frames, stacks, classes and sites seen.
 #[derive(Debug, Default)]
 pub struct Sites {
-    /// Frames, with the epoch that met them first.
+    /// Frames, each with the epoch of its first appearance.
     frames: Interner<(FrameKey, u32)>,
     /// Paths of their files, which many frames share.
     files: FxHashSet<Arc<str>>,
     epoch: u32,
     /// Bytes of the names.
     text: usize,
-    /// Qualified names of methods, where they became known; index is the frame's number.
+    /// Qualified names of methods, where known; index is the frame's number.
     methods: Vec<Option<String>>,
     stacks: Interner<Node>,
-    /// Names of classes, with what distinguishes anonymous classes of the same name; 0 if nothing does.
+    /// Names of classes, each with a number that distinguishes anonymous classes of the same name, or 0.
     classes: Interner<(String, u32)>,
     sites: Interner<Site>,
 }
 
 impl Sites {
-    /// The frame's number, and whether it is new and so has no qualified name yet.
+    /// The frame's id, and whether it is new and so has no qualified name yet.
     pub fn frame(&mut self, mut key: FrameKey) -> (FrameId, bool) {
         key.file = self.file(key.file);
         let text = key.label.len();
@@ -178,14 +178,13 @@ impl Sites {
         path
     }
 
-    /// Sessions begin after a time without any. What a frame was called before is no longer certain if the host does not
-    /// remember the frame itself: two methods that were evaluated may have the same file, label and line. So frames that
-    /// are met from now on are others than those met before.
+    /// Starts an epoch: sessions begin after a time without any. The host may have discarded a frame since, and another one may
+    /// have the same file, label and line (two evaluated methods). So frames seen from now on differ from those before.
     pub fn begin_epoch(&mut self) {
         self.epoch = self.epoch.wrapping_add(1);
     }
 
-    /// Gives a frame its qualified name, as `Cache#fetch`.
+    /// Sets the qualified name of a frame, such as `Cache#fetch`.
     pub fn name_method(&mut self, frame: FrameId, method: String) {
         if let Some(name) = self.methods.get_mut(frame.0 as usize) {
             self.text += method.len();
@@ -207,7 +206,7 @@ impl Sites {
         self.anonymous_class(name, 0)
     }
 
-    /// The class with this name that has no name of its own: `identity` distinguishes it from others, or is 0.
+    /// The anonymous class displayed with this name: `identity` distinguishes it from others, or is 0.
     pub fn anonymous_class(&mut self, name: &str, identity: u32) -> ClassId {
         let before = self.classes.len();
         let id = self.classes.intern((name.to_owned(), identity));
@@ -222,7 +221,7 @@ impl Sites {
         SiteId(self.sites.intern(site))
     }
 
-    /// What the site is.
+    /// The site with this id.
     pub fn get(&self, id: SiteId) -> Option<Site> {
         self.sites.get(id.0).copied()
     }
@@ -232,12 +231,12 @@ impl Sites {
         self.stacks.get(id.number()).copied()
     }
 
-    /// What is known of the frame.
+    /// The frame with this id.
     pub fn frame_key(&self, id: FrameId) -> Option<&FrameKey> {
         self.frames.get(id.0).map(|(key, _)| key)
     }
 
-    /// Best name of a method: qualified if that is known.
+    /// Best known name of a method: qualified if available.
     pub fn method(&self, id: FrameId) -> &str {
         let qualified = self.methods.get(id.0 as usize).and_then(Option::as_deref);
         qualified
@@ -256,7 +255,7 @@ impl Sites {
         self.classes.get(id.0).map_or("", |(name, _)| name)
     }
 
-    /// What distinguishes an anonymous class from others of its name, or 0.
+    /// Distinguishes an anonymous class from others of its name, or 0.
     pub fn class_identity(&self, id: ClassId) -> u32 {
         self.classes.get(id.0).map_or(0, |(_, identity)| *identity)
     }
@@ -272,7 +271,7 @@ impl Sites {
         )
     }
 
-    /// Bytes that the tables take.
+    /// Memory size of the tables in bytes.
     pub fn memsize(&self) -> usize {
         self.text
             + self.frames.memsize()

@@ -1,20 +1,20 @@
-//! Values of strings, counted by the site that made them.
+//! Values of strings, counted by the site that allocated them.
 
 use rustc_hash::FxHashMap;
 
 use crate::profile::StringRow;
 use crate::sites::SiteId;
 
-/// Bytes of a value that are kept; a longer string is counted by its beginning.
+/// Bytes recorded of a value; longer strings are counted by their beginning.
 pub const VALUE_LIMIT: usize = 200;
 
-/// Distinct values that are kept in one table. A program that makes more is not short of strings to look at, and its
-/// profile must not grow with every one of them; strings of values beyond the limit are not listed.
+/// Maximum number of distinct values in one table, so that the profile of a program with more doesn't grow without bound.
+/// Strings with values beyond the limit are not listed.
 pub const DISTINCT_LIMIT: usize = 100_000;
 
 type Sites = Vec<(SiteId, u64)>;
 
-/// How many strings of each value were allocated, and where.
+/// Numbers of strings allocated, by value and site.
 #[derive(Clone, Debug, Default)]
 pub struct StringCounts {
     values: FxHashMap<Box<[u8]>, Sites>,
@@ -85,7 +85,7 @@ fn add_to(sites: &mut Sites, site: SiteId, n: u64) {
     }
 }
 
-/// The bytes as UTF-8 text; those that are none are written as `\xNN`. A character cut off at the end is left out.
+/// The bytes as UTF-8 text; invalid bytes are written as `\xNN`. A character cut off at the end is omitted.
 pub fn printable(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {

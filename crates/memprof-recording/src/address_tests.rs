@@ -38,7 +38,7 @@ fn frames() -> Vec<Record<'static>> {
     ]
 }
 
-/// What allocates and frees at random, and the blocks that are live after it.
+/// Random allocations and frees, and the blocks live after them.
 fn random(count: usize) -> (Vec<Record<'static>>, BTreeMap<u64, Event>) {
     let mut state = 0x1234_5678_9abc_def1u64;
     let (mut records, mut live) = (frames(), BTreeMap::<u64, Event>::new());
@@ -153,7 +153,7 @@ fn an_address_may_be_allocated_again_before_the_free_of_its_reallocation() {
     assert_eq!(rows(&records), [(16, 30), (64, 20)]);
     records.push(Record::Free(new));
     assert_eq!(rows(&records), [(64, 20)]);
-    // The new one may be freed first, too.
+    // The new block may be freed first, too.
     records.truncate(frames().len() + 2);
     records.extend([Record::Free(new), Record::Free(old)]);
     assert_eq!(rows(&records), []);
@@ -192,7 +192,7 @@ fn a_damaged_file_has_the_blocks_that_were_live_before_the_damage() {
         .map(|number| before(number * 5))
         .collect();
     let sizes = |bytes: &[u8]| {
-        // A block may be cut off before the record that says that there are addresses.
+        // The file may be cut off before the record that enables addresses.
         let live = live(bytes);
         let rows = live.blocks.is_some().then(|| located(&live));
         let rows = rows.unwrap_or_default().into_iter();
@@ -222,7 +222,7 @@ fn those_that_do_not_need_addresses_ignore_them() {
     let (one, mut other) = (summary(&with), summary(&without));
     assert!(one.addresses && !other.addresses);
     other.addresses = true;
-    // With addresses it is known that a block is not the one that was allocated last.
+    // Addresses show that a freed block is not the one allocated last.
     other.total.temporary = one.total.temporary;
     for (row, of_one) in other.locations.iter_mut().zip(&one.locations) {
         row.counts.temporary = of_one.counts.temporary;

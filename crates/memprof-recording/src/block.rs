@@ -1,5 +1,5 @@
-//! Blocks: the length in four bytes, little endian, and a frame of zstd with a checksum. No record crosses a block, so that
-//! a file can be read up to its last whole block.
+//! Blocks: the length in four bytes, little endian, and a zstd frame with a checksum. No record spans blocks, so that a file
+//! can be read up to its last complete block.
 
 use std::io::{self, Write};
 
@@ -7,34 +7,34 @@ use zstd::zstd_safe::CParameter;
 
 use crate::record::{Addresses, Record};
 
-/// The first bytes of a file.
+/// The file signature.
 pub(crate) const MAGIC: &[u8] = b"memprof malloc 1\n";
-/// A block is written when it has this many bytes.
+/// A block is written when it reaches this many bytes.
 const FULL: usize = 1 << 18;
-/// A block never has more, unpacked.
+/// Maximum uncompressed size of a block.
 pub(crate) const MOST_UNPACKED: usize = 1 << 20;
-/// A block never has more, packed: what does not compress grows a little.
+/// Maximum compressed size of a block: incompressible data grows a little.
 pub(crate) const MOST_PACKED: usize = MOST_UNPACKED + (MOST_UNPACKED >> 4);
-/// Fast: the program runs meanwhile.
+/// Fast, as the program runs meanwhile.
 const LEVEL: i32 = 1;
 
-/// Writes records in blocks. After an error nothing more is to be written.
+/// Writes records in blocks. Don't write anything after an error.
 pub struct BlockWriter<W: Write> {
     out: W,
     records: Vec<u8>,
     addresses: Addresses,
     packer: zstd::bulk::Compressor<'static>,
     packed: Vec<u8>,
-    /// Bytes of the file up to the last whole block.
+    /// Bytes of the file up to the last complete block.
     written: u64,
 }
 
 impl<W: Write> BlockWriter<W> {
-    /// Begins a file.
+    /// Starts a file.
     ///
     /// # Errors
     ///
-    /// When it can't be written.
+    /// If it can't be written.
     pub fn new(mut out: W) -> io::Result<BlockWriter<W>> {
         let mut packer = zstd::bulk::Compressor::new(LEVEL)?;
         packer.set_parameter(CParameter::ChecksumFlag(true))?;
@@ -53,7 +53,7 @@ impl<W: Write> BlockWriter<W> {
     ///
     /// # Errors
     ///
-    /// When the block that it completes can't be written.
+    /// If the block completed by it can't be written.
     pub fn add(&mut self, record: Record<'_>) -> io::Result<()> {
         record.write(&mut self.records, &mut self.addresses);
         if self.records.len() < FULL {
@@ -62,11 +62,11 @@ impl<W: Write> BlockWriter<W> {
         self.flush()
     }
 
-    /// Writes what was added as a block.
+    /// Writes the added records as a block.
     ///
     /// # Errors
     ///
-    /// When it can't be written.
+    /// If it can't be written.
     pub fn flush(&mut self) -> io::Result<()> {
         if self.records.is_empty() {
             return Ok(());
@@ -83,7 +83,7 @@ impl<W: Write> BlockWriter<W> {
         Ok(())
     }
 
-    /// Bytes of the file up to its last whole block, and what it is written to.
+    /// Bytes of the file up to its last complete block, and the output.
     pub fn into_parts(self) -> (u64, W) {
         (self.written, self.out)
     }

@@ -17,29 +17,29 @@ use crate::summary::Summary;
 /// A format of another tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// What heaptrack writes: for `heaptrack_print` and its GUI. It has every event.
+    /// heaptrack's data file, for `heaptrack_print` and its GUI. It has every event.
     Heaptrack,
-    /// What Valgrind's Massif writes: for `ms_print` and massif-visualizer. It has sums.
+    /// Valgrind's Massif output, for `ms_print` and massif-visualizer. It has sums.
     Massif,
-    /// Lines of `frame;frame bytes`, outermost frame first, as scripts that draw flame graphs read them.
+    /// Lines of `frame;frame bytes`, outermost frame first, as flame graph scripts expect.
     Collapsed,
-    /// A format of allocation profiles that can show stacks.
+    /// A format of allocation profiles that supports stacks.
     Profile(profile::Format),
 }
 
-/// Which bytes of a location are meant where a format has room for one number.
+/// The bytes of a location to export where a format has room for one number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// Live when most bytes of all were live.
+    /// Live at the peak.
     Peak,
     /// Live at the end.
     Leaked,
-    /// Allocated in all.
+    /// Allocated in total.
     Allocated,
 }
 
 impl Value {
-    /// What it is of these counts.
+    /// The value in these counts.
     #[must_use]
     pub fn of(self, counts: &Counts) -> u64 {
         match self {
@@ -80,12 +80,12 @@ impl FromStr for Value {
     }
 }
 
-/// Writes a recording in another format, up to its last whole block. Formats with events have all of it, whatever is
-/// selected.
+/// Writes a recording in another format, up to its last complete block. Formats with events contain all of it, regardless of
+/// the selection.
 ///
 /// # Errors
 ///
-/// When it is none, or can't be read or written.
+/// If it is not a recording, or can't be read or written.
 pub fn export<I: Read + Seek>(
     input: &mut I,
     format: Format,
@@ -102,11 +102,11 @@ pub fn export<I: Read + Seek>(
     Ok(export_summary(&summary, format, value, out)?)
 }
 
-/// Writes what a recording adds up to in another format.
+/// Writes the summary of a recording in another format.
 ///
 /// # Errors
 ///
-/// When it can't be written, or the format has events.
+/// If it can't be written, or the format has events.
 pub fn export_summary(
     summary: &Summary,
     format: Format,
@@ -129,12 +129,12 @@ pub fn export_summary(
     out.flush()
 }
 
-/// A text without what would end the line that it is in.
+/// The text without characters that would end its line.
 fn one_line(text: &str) -> String {
     text.replace(|letter: char| letter.is_control(), " ")
 }
 
-/// As the error of an output that could not be written.
+/// Stores the error if the output could not be written.
 fn written(outcome: io::Result<()>, failed: &mut Option<io::Error>) -> bool {
     match outcome {
         Ok(()) => true,

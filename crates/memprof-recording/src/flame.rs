@@ -1,4 +1,4 @@
-//! A tree of stacks as a flame graph: as many frames as can be drawn, those with most bytes.
+//! A tree of stacks as a flame graph: as many frames as can be drawn, largest first.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use crate::tree::Tree;
 
-/// A frame: the place of its caller in [`Flame::frames`] (of the first one its own), that of its name in
-/// [`Flame::names`], bytes that it allocated itself, and bytes with those of all that it called.
+/// A frame: index of its caller in [`Flame::frames`] (its own for the first frame), index of its name in [`Flame::names`],
+/// bytes it allocated itself, and bytes including its callees.
 pub type FlameFrame = (usize, usize, u64, u64);
 
 /// A flame graph.
@@ -17,9 +17,9 @@ pub type FlameFrame = (usize, usize, u64, u64);
 pub struct Flame {
     /// Names of frames, each once.
     pub names: Vec<String>,
-    /// The first one is the root; callers come before what they called.
+    /// The first one is the root; callers come before their callees.
     pub frames: Vec<FlameFrame>,
-    /// How many frames are left out.
+    /// Number of frames omitted.
     pub folded: usize,
 }
 
@@ -32,7 +32,7 @@ impl Flame {
             ..Flame::default()
         };
         let mut names: FxHashMap<String, usize> = FxHashMap::default();
-        // No frame has more bytes than its caller, so the largest come first. Of equals the one that was found first.
+        // No frame has more bytes than its caller, so the largest come first. Ties are broken by order of discovery.
         let mut left = BinaryHeap::from([(tree.branch(0).bytes, Reverse(0), 0)]);
         let mut found = 1;
         while flame.frames.len() < most {

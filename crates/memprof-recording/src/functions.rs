@@ -1,4 +1,4 @@
-//! What functions allocated: themselves, and with all that they called; and who called them.
+//! Bytes allocated by functions, alone and including their callees, and their callers.
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -6,33 +6,33 @@ use serde::Serialize;
 use crate::export::Value;
 use crate::stacks::{Frame, Stacks};
 
-/// A function that called another one, or was called.
+/// A caller or callee of a function.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Neighbor {
     /// The function.
     pub name: String,
-    /// Bytes of the stacks in which one called the other.
+    /// Bytes of the stacks with this call.
     pub bytes: u64,
 }
 
-/// A function: a method of Ruby in a file, or a native function.
+/// A function: a Ruby method in a file, or a native function.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Function {
-    /// Its name and where it is, as `import (app.rb)`.
+    /// Its name and location, such as `import (app.rb)`.
     pub name: String,
-    /// Bytes that it allocated itself.
+    /// Bytes allocated by the function itself.
     pub self_bytes: u64,
-    /// Bytes that were allocated while it ran. A stack that it is in several times counts once.
+    /// Bytes allocated while it ran. A recursive stack counts once.
     pub bytes: u64,
-    /// Who called it, most bytes first.
+    /// Its callers, most bytes first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub callers: Option<Vec<Neighbor>>,
-    /// What it called, most bytes first.
+    /// Its callees, most bytes first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub callees: Option<Vec<Neighbor>>,
 }
 
-/// The name without the place, and with it.
+/// The name without and with the location.
 fn names(frame: &Frame) -> (&str, String) {
     match frame {
         Frame::Ruby { path, method, .. } if !method.is_empty() => {
@@ -43,7 +43,7 @@ fn names(frame: &Frame) -> (&str, String) {
     }
 }
 
-/// Bytes of a pair of functions. A stack counts once.
+/// Bytes by pair of functions. A stack counts once.
 #[derive(Default)]
 struct Pairs(FxHashMap<(u32, u32), (u64, usize)>);
 
@@ -70,8 +70,8 @@ impl Pairs {
 }
 
 impl Function {
-    /// All functions that have bytes, most of them first. With `wanted` only those of that name, with or without its place,
-    /// and with the functions beside them.
+    /// All functions with bytes, most bytes first. With `wanted`, only those of that name, with or without location, including
+    /// their callers and callees.
     #[must_use]
     pub fn all(stacks: &Stacks, value: Value, wanted: Option<&str>) -> Vec<Function> {
         let mut functions: Vec<Function> = Vec::new();

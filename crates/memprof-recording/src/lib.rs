@@ -1,8 +1,8 @@
-//! Recordings of malloc: a file of events in their order, which can be read while it grows, and after its process was
-//! killed. docs/recordings.md describes the format.
+//! Recordings of malloc: a file of events in order. It can be read while it grows, and after its process was killed.
+//! docs/recordings.md describes the format.
 //!
 //! The recorder (`memprof-native`) writes records with [`BlockWriter`]; [`read`] returns them; [`Summary`] adds them up, and
-//! [`LiveBlocks`] knows the line that allocated a block at an address.
+//! [`LiveBlocks`] maps addresses of blocks to the lines that allocated them.
 
 mod block;
 pub mod export;

@@ -1,4 +1,4 @@
-//! The blocks that are live at the end of a recording with addresses, and where each of them was allocated.
+//! The blocks live at the end of a recording with addresses, and where they were allocated.
 
 use std::io::Read;
 
@@ -11,7 +11,7 @@ use crate::stacks::{Frame, Stacks};
 use crate::summary::Summary;
 use crate::sums::Sums;
 
-/// Reallocations that are under way at once, at most: so many frees a damaged file may leave out.
+/// Maximum number of concurrent reallocations, that is, of frees missing from a damaged file.
 const MOST_REALLOCATIONS: usize = 1 << 10;
 
 /// A live block.
@@ -19,44 +19,44 @@ const MOST_REALLOCATIONS: usize = 1 << 10;
 pub struct LiveBlock {
     /// The address that the allocator returned.
     pub address: u64,
-    /// Bytes asked for.
+    /// Requested bytes.
     pub size: u64,
-    /// Its place in [`LiveBlocks::places`].
+    /// Its index in [`LiveBlocks::places`].
     pub place: u32,
-    /// The node of its stack in [`Stacks::nodes`].
+    /// Its stack: an index into [`Stacks::nodes`].
     pub node: u32,
 }
 
-/// Where blocks were allocated.
+/// Where a block was allocated.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
-    /// `file:line`, or native code where no Ruby ran.
+    /// `file:line`, or native code if no Ruby code ran.
     pub location: String,
-    /// The method; empty if it is not known.
+    /// The method; empty if unknown.
     pub method: String,
 }
 
 /// The live blocks of a recording.
 #[derive(Clone, Debug, Default)]
 pub struct LiveBlocks {
-    /// Live at the end of the file, or before: as of its last whole block, and of `until`. In no order. None if it has no
-    /// addresses.
+    /// Blocks live at `until`, or at the last complete block of the file if that is earlier. Unordered. None if the recording
+    /// has no addresses.
     pub blocks: Option<Vec<LiveBlock>>,
-    /// Where they were allocated.
+    /// Locations of the blocks' allocations.
     pub places: Vec<Place>,
     /// Whether the recording was stopped before the time up to which it was read.
     pub ended: bool,
-    /// What the whole recording adds up to.
+    /// Summary of the whole recording.
     pub summary: Summary,
 }
 
 impl LiveBlocks {
-    /// Reads a recording up to a time, in milliseconds since 1970. It takes as much memory as the most blocks that are live at
-    /// once.
+    /// Reads a recording up to a time, in milliseconds since 1970. Memory use is proportional to the maximum number of live
+    /// blocks.
     ///
     /// # Errors
     ///
-    /// When it is none, or can't be read.
+    /// If it is not a recording, or can't be read.
     pub fn read(input: &mut dyn Read, until: u64) -> Result<LiveBlocks, Error> {
         let mut sums = Sums::new(&Selection::default());
         let mut live = Live {
@@ -96,12 +96,12 @@ struct Live {
     until: u64,
     is_over: bool,
     blocks: FxHashMap<u64, Event>,
-    /// Blocks at whose address there is another one already: realloc gives a block back before its free can be recorded.
+    /// Blocks whose address was already reused: realloc releases a block before its free can be recorded.
     reallocated: Vec<Event>,
 }
 
 impl Live {
-    /// False for a record that can't be.
+    /// False for an impossible record.
     fn add(&mut self, record: Record<'_>) -> bool {
         match record {
             Record::Start { time, .. } => {
@@ -112,7 +112,7 @@ impl Live {
                 self.has_addresses = true;
                 true
             }
-            // What follows happened before this time, and after the time before.
+            // The following events happened before this time, and after the previous one.
             Record::Clock { ms, .. } => {
                 self.is_over |= self.started.saturating_add(ms) > self.until;
                 true
@@ -138,7 +138,7 @@ impl Live {
     }
 }
 
-/// The place of each node, and each place once.
+/// The place of each node, without duplicates.
 #[derive(Default)]
 struct Places {
     all: Vec<Place>,

@@ -1,4 +1,4 @@
-//! A recording as an allocation profile, so that what exports those exports recordings, too.
+//! A recording as an allocation profile, for the exports of those.
 
 use memprof_profile::profile::{self, Amount, Meta, Profile, SiteRow, StackNode};
 use memprof_profile::sites::Interner;
@@ -7,10 +7,10 @@ use crate::export::Value;
 use crate::stacks::Frame;
 use crate::summary::Summary;
 
-/// What blocks are called where a profile has classes of objects.
+/// Name of blocks where a profile has classes of objects.
 const BLOCK: &str = "<malloc>";
 
-/// All blocks as objects of one class. Those that are retained are those live at the end, or at the peak if `value` is that.
+/// All blocks as objects of one class. Retained are those live at the end, or at the peak if `value` says so.
 pub fn of(summary: &Summary, value: Value) -> Profile {
     let stacks = &summary.stacks;
     let mut files: Interner<String> = Interner::default();

@@ -1,4 +1,4 @@
-//! Reads a recording from its beginning up to the last whole block.
+//! Reads a recording from its beginning up to the last complete block.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -6,10 +6,10 @@ use std::io::{self, Read};
 use crate::block::{MAGIC, MOST_PACKED, MOST_UNPACKED};
 use crate::record::{Addresses, Record, Records};
 
-/// Why nothing could be read.
+/// The reason why nothing could be read.
 #[derive(Debug)]
 pub enum Error {
-    /// It is no recording.
+    /// Not a recording.
     NoRecording,
     /// Reading failed.
     Io(io::Error),
@@ -30,22 +30,22 @@ impl fmt::Display for Error {
     }
 }
 
-/// How a file ended. What was read up to there is right in any case.
+/// State of the end of a file. Everything read before it is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// The recording was stopped.
     Complete,
-    /// It goes on, or its process was killed.
+    /// It is still being written, or its process was killed.
     Open,
-    /// The block at this byte is damaged: it was not read, nor what follows.
+    /// The block at this byte is damaged: neither it nor the rest was read.
     Damaged(u64),
 }
 
-/// Calls `visit` with each record. It returns false for a record that can't be: then the rest is damaged, too.
+/// Calls `visit` with each record. It returns false for an impossible record: then the rest counts as damaged, too.
 ///
 /// # Errors
 ///
-/// When it is no recording, or can't be read.
+/// If it is not a recording, or can't be read.
 pub fn read(input: &mut dyn Read, visit: &mut dyn FnMut(Record<'_>) -> bool) -> Result<End, Error> {
     let mut magic = [0; MAGIC.len()];
     if fill(input, &mut magic)? < MAGIC.len() || magic != MAGIC {
@@ -91,7 +91,7 @@ pub fn read(input: &mut dyn Read, visit: &mut dyn FnMut(Record<'_>) -> bool) -> 
     }
 }
 
-/// Fills the buffer as far as there is something.
+/// Fills as much of the buffer as there is input.
 fn fill(input: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {

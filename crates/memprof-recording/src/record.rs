@@ -1,4 +1,4 @@
-//! Records: numbers of 7 bits a byte, least significant first. The low three bits of the first say what it is.
+//! Records: numbers of 7 bits a byte, least significant first. The low three bits of the first are the type.
 
 const ALLOCATION: u64 = 0;
 const FREE: u64 = 1;
@@ -15,25 +15,25 @@ const END: u64 = 1;
 const SAMPLES: u64 = 2;
 const ADDRESSES: u64 = 3;
 
-/// Longer texts are cut off.
+/// Longer texts are truncated.
 const MOST_TEXT: usize = 1 << 14;
 
-/// Addresses of blocks are multiples of 2 to the power of this: no allocator's block is aligned to less.
+/// log2 of the alignment of block addresses: no allocator aligns less.
 const ALIGNMENT_BITS: u32 = 3;
 
-/// A block that was allocated or freed.
+/// The allocation or free of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Event {
-    /// The stack that allocated it.
+    /// The allocating stack.
     pub node: u64,
-    /// Bytes asked for.
+    /// Requested bytes.
     pub size: u64,
-    /// Where it is; 0 in a recording without addresses.
+    /// Its address; 0 in a recording without addresses.
     pub address: u64,
 }
 
-/// How a block of the file has addresses of events: as the difference to that of the event before in the same block, since
-/// what is allocated together is near. Recordings have none until a record says so.
+/// Encodes addresses of events as differences to the previous event's in the same file block, since blocks allocated together
+/// are close. Recordings have no addresses until a record enables them.
 #[derive(Debug, Default)]
 pub(crate) struct Addresses {
     are_there: bool,
@@ -41,12 +41,12 @@ pub(crate) struct Addresses {
 }
 
 impl Addresses {
-    /// A block of the file can be read without those before it.
+    /// A file block can be read without those before it.
     pub fn begin_block(&mut self) {
         self.last = 0;
     }
 
-    /// Positive and negative differences in turn, so that small ones are small numbers.
+    /// Alternates positive and negative differences (zigzag), so that small ones have small numbers.
     fn put(&mut self, out: &mut Vec<u8>, address: u64) {
         if self.are_there {
             let place = address >> ALIGNMENT_BITS;
@@ -72,18 +72,18 @@ impl Addresses {
 pub enum Record<'a> {
     /// A block was allocated.
     Allocation(Event),
-    /// A block of the recording was freed.
+    /// A recorded block was freed.
     Free(Event),
-    /// What follows happened at this time.
+    /// The time of the following events.
     Clock {
         /// Milliseconds since the start.
         ms: u64,
         /// RSS of the process in bytes.
         rss: u64,
     },
-    /// The next frame: a line of Ruby.
+    /// The next frame: a Ruby line.
     RubyFrame {
-        /// File as Ruby names it.
+        /// File, as named by Ruby.
         path: &'a [u8],
         /// Its line.
         line: u64,
@@ -92,16 +92,16 @@ pub enum Record<'a> {
     },
     /// The next frame: native code.
     NativeFrame {
-        /// Address behind the call.
+        /// Return address of the call.
         address: u64,
-        /// How far it is from where the module begins in memory.
+        /// Offset from the module's load address.
         offset: u64,
-        /// Path of the module; empty if it is not known.
+        /// Path of the module; empty if unknown.
         module: &'a [u8],
     },
-    /// The next node of the tree of stacks.
+    /// The next node of the stack tree.
     Node {
-        /// The node of its caller; 0: none is known.
+        /// The node of its caller; 0 if unknown.
         parent: u64,
         /// Its frame.
         frame: u64,
@@ -110,7 +110,7 @@ pub enum Record<'a> {
     Name {
         /// The frame.
         frame: u64,
-        /// How far behind its beginning the address is.
+        /// Offset of the address within the function.
         distance: u64,
         /// Its name.
         function: &'a [u8],
@@ -119,17 +119,17 @@ pub enum Record<'a> {
     Start {
         /// Process.
         pid: u64,
-        /// When it started, in milliseconds since 1970.
+        /// Start time, in milliseconds since 1970.
         time: u64,
-        /// What was run.
+        /// The recorded command.
         command: &'a [u8],
     },
-    /// Only samples are recorded. Comes before the first block.
+    /// Only samples are recorded. Precedes the first block.
     Samples {
-        /// Bytes between samples on average.
+        /// Average bytes between samples.
         period: u64,
     },
-    /// Events have addresses. Comes before the first block.
+    /// Events have addresses. Precedes the first block.
     Addresses,
     /// The last record.
     End {
@@ -220,13 +220,13 @@ impl Record<'_> {
     }
 }
 
-/// Takes records from the front of a block of the file.
+/// Reads records from a block of the file.
 pub(crate) struct Records<'a> {
     numbers: Numbers<'a>,
     addresses: &'a mut Addresses,
 }
 
-/// The bytes that are left of it.
+/// The remaining bytes.
 struct Numbers<'a>(&'a [u8]);
 
 impl<'a> Records<'a> {
@@ -238,7 +238,7 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// The next record; None at the end, and where there is no valid one: then bytes are left.
+    /// The next record; None at the end, or if it is invalid: then bytes remain.
     pub fn next(&mut self) -> Option<Record<'a>> {
         let before = self.numbers.0;
         let record = self.take();
@@ -248,7 +248,7 @@ impl<'a> Records<'a> {
         record
     }
 
-    /// Whether nothing is left.
+    /// Whether no bytes remain.
     pub fn is_at_end(&self) -> bool {
         self.numbers.0.is_empty()
     }

@@ -40,7 +40,7 @@ fn recording(period: u64) -> Vec<Record<'static>> {
 fn samples_count_for_what_they_stand_for() {
     let summary = summary(&file(&recording(PERIOD), 100));
     assert_eq!((summary.sample, summary.complete), (Some(PERIOD), true));
-    // One of 100 bytes stands for 41.46 of them.
+    // One of 100 bytes represents 41.46 of them.
     let expected = Counts {
         allocations: 84,
         allocated_bytes: 8_292 + (1 << 20),

@@ -1,14 +1,14 @@
-//! What a block counts for in a recording of samples.
+//! Weights of blocks in a sampled recording.
 //!
-//! Of each `period` bytes that a thread allocates, one is sampled on average, with gaps of an exponential distribution. So a
-//! block of S bytes is sampled with the probability 1 - exp(-S / period), and stands for 1 / that many blocks like it: sums
-//! of weights are unbiased. The weight follows from size and period, and so a recording has these.
+//! Of each `period` bytes that a thread allocates, one is sampled on average, with exponentially distributed gaps. So a block
+//! of S bytes is sampled with probability 1 - exp(-S / period), and represents the reciprocal number of similar blocks: sums of
+//! weights are unbiased. The weight follows from size and period, so recordings store only these.
 
-/// Bits behind the point in sums of weights: a block may stand for 1.3 others.
+/// Fractional bits in sums of weights: a block may represent 1.3 blocks.
 const BLOCK_BITS: u32 = 16;
 const BYTE_BITS: u32 = 8;
 
-/// What a block counts for: itself, or in a recording of samples more than itself. [`Scale`] says in what unit.
+/// Weight of a block: one block, or more in a sampled recording. [`Scale`] defines the unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Weight {
     /// Blocks.
@@ -18,7 +18,7 @@ pub struct Weight {
 }
 
 impl Weight {
-    /// Of a block when all are recorded.
+    /// Weight of a block if all are recorded.
     #[inline(always)]
     #[must_use]
     pub fn of_block(size: u64) -> Weight {
@@ -28,7 +28,7 @@ impl Weight {
         }
     }
 
-    /// Of a sample. A block of no bytes counts as one of one byte, as the sampler has it.
+    /// Weight of a sample. As in the sampler, a block of zero bytes counts as one byte.
     #[cold]
     #[must_use]
     pub fn of_sample(size: u64, period: u64) -> Weight {
@@ -41,14 +41,14 @@ impl Weight {
     }
 }
 
-/// How sums of weights become blocks and bytes.
+/// Converts sums of weights to blocks and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scale {
     period: Option<u64>,
 }
 
 impl Scale {
-    /// `period`: bytes between samples. None: all blocks are recorded.
+    /// `period`: bytes between samples, or None if all blocks are recorded.
     #[must_use]
     pub fn new(period: Option<u64>) -> Scale {
         Scale { period }
@@ -60,7 +60,7 @@ impl Scale {
         self.period
     }
 
-    /// What a block counts for.
+    /// Weight of a block.
     #[inline(always)]
     #[must_use]
     pub fn weight(self, size: u64) -> Weight {
@@ -102,7 +102,7 @@ mod tests {
             (scale.blocks(weight.blocks), scale.bytes(weight.bytes)),
             (1, 1 << 30)
         );
-        // One of no bytes counts as a block.
+        // A block of zero bytes counts as a block.
         assert!(scale.blocks(scale.weight(0).blocks) >= 500_000);
         assert_eq!(scale.weight(0).bytes, 0);
     }

@@ -1,27 +1,26 @@
-//! What of a recording is summed up: a time range, and leaks that are known and not to be shown.
+//! The part of a recording to summarize: a time range, without known leaks.
 
 use std::str::FromStr;
 
 use crate::stacks::{Counts, Frame, Stacks};
 
-/// What is summed up.
+/// The part to summarize.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
-    /// Calls count, and the peak is looked for, from here on, in milliseconds since the start. What is live was allocated
-    /// at any time.
+    /// Start of the range for calls and the peak, in milliseconds since the start. Live blocks may have been allocated earlier.
     pub from_ms: u64,
-    /// The end; None: that of the recording.
+    /// End of the range; None for the end of the recording.
     pub to_ms: Option<u64>,
-    /// Leaks that are not shown.
+    /// Known leaks to hide.
     pub suppressions: Suppressions,
 }
 
-/// Suppressions in the syntax of LeakSanitizer: a line each, `leak:` and a pattern for a function, a file or an object of any
-/// frame of a stack. <https://github.com/google/sanitizers/wiki/AddressSanitizerLeakSanitizer#suppressions>
+/// Suppressions in the syntax of LeakSanitizer: lines of `leak:` and a pattern for a function, file or object of any frame of a
+/// stack. <https://github.com/google/sanitizers/wiki/AddressSanitizerLeakSanitizer#suppressions>
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Suppressions(Vec<Pattern>);
 
-/// A text that is looked for anywhere; `*` stands for anything, `^` and `$` for both ends.
+/// A pattern matched anywhere; `*` matches anything, `^` and `$` match the ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Pattern {
     pieces: Vec<String>,
@@ -103,7 +102,7 @@ impl Suppressions {
         }
     }
 
-    /// Takes what is live at the end from the stacks that have such a frame, and returns it.
+    /// Subtracts the leaks of stacks with a matching frame, and returns them.
     pub(crate) fn apply(&self, stacks: &mut Stacks) -> Counts {
         let mut taken = Counts::default();
         if self.0.is_empty() {

@@ -18,7 +18,7 @@ fn node(parent: u64, frame: u64) -> Record<'static> {
     Record::Node { parent, frame }
 }
 
-/// main calls import, which allocates itself (100), in parse (1,000) and in libpq (20); main calls parse, too (5).
+/// main calls import, which allocates itself (100), in parse (1,000) and in libpq (20); main also calls parse (5).
 fn recording() -> Vec<Record<'static>> {
     let mut records = vec![
         Record::Start {
@@ -79,7 +79,7 @@ fn operator_new_allocates_for_its_caller() {
         let row = rows.iter().find(|row| row.location.contains(name));
         row.map(|row| row.counts.allocated_bytes)
     };
-    // Its caller may not be known.
+    // Its caller may be unknown.
     assert_eq!(
         (bytes("(fill+"), bytes("(operator new+")),
         (Some(10), Some(5))

@@ -1,4 +1,4 @@
-//! The stacks of a recording: a tree of frames, with what was allocated at its nodes.
+//! The stacks of a recording: a tree of frames, with allocation counts at its nodes.
 
 use std::ops::Range;
 
@@ -7,19 +7,19 @@ use serde::Serialize;
 
 use crate::symbols;
 
-/// No recorder keeps more of a stack: a damaged file may not make one of all its nodes.
+/// Maximum frames of a stack in any recorder: a damaged file must not chain all of its nodes.
 const MOST_FRAMES: usize = 4096;
 
-/// What was allocated somewhere.
+/// Allocation counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
-    /// Calls of malloc and the like.
+    /// Calls of malloc and similar functions.
     pub allocations: u64,
     /// Their bytes.
     pub allocated_bytes: u64,
-    /// Blocks that were freed by the very next event of the recording.
+    /// Blocks freed by the next event of the recording.
     pub temporary: u64,
-    /// Blocks live when most bytes of all were live.
+    /// Blocks live at the peak.
     pub peak: u64,
     /// Their bytes.
     pub peak_bytes: u64,
@@ -30,7 +30,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Adds what was allocated elsewhere.
+    /// Adds other counts.
     pub fn add(&mut self, other: &Counts) {
         self.allocations += other.allocations;
         self.allocated_bytes += other.allocated_bytes;
@@ -45,9 +45,9 @@ impl Counts {
 /// A location.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Row {
-    /// `file:line`, or native code where no Ruby ran.
+    /// `file:line`, or native code if no Ruby code ran.
     pub location: String,
-    /// What was allocated there.
+    /// Its allocations.
     #[serde(flatten)]
     pub counts: Counts,
 }
@@ -55,9 +55,9 @@ pub struct Row {
 /// A frame.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Frame {
-    /// A line of Ruby.
+    /// A Ruby line.
     Ruby {
-        /// File as Ruby names it.
+        /// File, as named by Ruby.
         path: String,
         /// Its line.
         line: u64,
@@ -68,29 +68,29 @@ pub enum Frame {
     Native(Native),
 }
 
-/// Native code: the address behind a call.
+/// Native code: the return address of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Native {
     /// The address.
     pub address: u64,
-    /// Path of the object that it is in; empty if that is not known.
+    /// Path of its object; empty if unknown.
     pub module: String,
-    /// How far it is from where the object begins in memory, as `addr2line` takes it.
+    /// Offset from the object's load address, as `addr2line` expects.
     pub offset: u64,
-    /// The function, according to exported names; else empty.
+    /// The function, if an exported name is known, or else empty.
     pub function: String,
-    /// How far behind the function's beginning it is.
+    /// Offset within the function.
     pub distance: u64,
-    /// The file of its source, as the compiler knew it; empty if that is not known.
+    /// Source file, as known to the compiler; empty if unknown.
     pub file: String,
-    /// The line there.
+    /// Line in the source file.
     pub line: u64,
-    /// A function that the compiler put into the one at the address, which called it.
+    /// Whether the function was inlined into the one at the address.
     pub inlined: bool,
 }
 
 impl Native {
-    /// The module of code that a JIT has written, of which nothing else is known.
+    /// Module name of JIT-compiled code, about which nothing else is known.
     pub const JIT: &'static str = "<jit>";
 
     /// JIT-compiled code, as one frame.
@@ -107,13 +107,13 @@ impl Native {
         matches!(self.function.as_str(), "operator new" | "operator new[]")
     }
 
-    /// Whether it is that.
+    /// Whether it is JIT-compiled code.
     #[must_use]
     pub fn is_jit(&self) -> bool {
         self.module == Native::JIT
     }
 
-    /// In the form of glibc's `backtrace_symbols`, with the line of its source behind.
+    /// In the format of glibc's `backtrace_symbols`, followed by the source line.
     #[must_use]
     pub fn location(&self) -> String {
         match self.source() {
@@ -140,14 +140,14 @@ impl Native {
         }
     }
 
-    /// The last part of the file of its source, and the line.
+    /// Base name of the source file, and the line.
     #[must_use]
     pub fn source(&self) -> Option<String> {
         let name = self.file.rsplit('/').next().unwrap_or_default();
         (!name.is_empty()).then(|| format!("{name}:{}", self.line))
     }
 
-    /// The function with its object's name and the line of its source, or the place there.
+    /// The function with its object's name and its source line, or else its address.
     fn label(&self) -> String {
         match self.source() {
             Some(source) if !self.function.is_empty() => {
@@ -158,7 +158,7 @@ impl Native {
         }
     }
 
-    /// The function with its object's name, or the place there.
+    /// The function with its object's name, or else its address.
     #[must_use]
     pub fn function_label(&self) -> String {
         let module = self.module.rsplit('/').next().unwrap_or_default();
@@ -171,7 +171,7 @@ impl Native {
 }
 
 impl Frame {
-    /// Where it is: `file:line`, or native code.
+    /// Its location: `file:line`, or native code.
     #[must_use]
     pub fn location(&self) -> String {
         match self {
@@ -180,7 +180,7 @@ impl Frame {
         }
     }
 
-    /// What it is called for people: its method or function with where that is, or that alone.
+    /// Its name for display: the method or function with its location, or just the location.
     #[must_use]
     pub fn label(&self) -> String {
         match self {
@@ -194,9 +194,9 @@ impl Frame {
 /// A node of the tree: a frame that its parent called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// The caller's place in [`Stacks::nodes`], which is before this one's. None: the outermost frame that is known.
+    /// Index of the caller in [`Stacks::nodes`], lower than this node's. None: the outermost known frame.
     pub parent: Option<u32>,
-    /// Its place in [`Stacks::frames`].
+    /// Index of the frame in [`Stacks::frames`].
     pub frame: u32,
 }
 
@@ -207,13 +207,12 @@ pub struct Stacks {
     pub frames: Vec<Frame>,
     /// The tree.
     pub nodes: Vec<Node>,
-    /// The nodes whose innermost frame allocated, and what.
+    /// Nodes whose innermost frame allocated, with their counts.
     pub counts: Vec<(u32, Counts)>,
 }
 
 impl Stacks {
-    /// Names native frames as far as files on this machine say, and gives functions that a compiler put into their callers
-    /// frames of their own.
+    /// Names native frames from files on this machine, and adds frames for inlined functions.
     pub fn name(&mut self) {
         let mut inlined = symbols::name_inlined(&mut self.frames).0;
         let own = self.frames.len();
@@ -247,13 +246,13 @@ impl Stacks {
         Stacks::path_in(&self.nodes, node)
     }
 
-    /// The same in a tree.
+    /// The same for a tree.
     pub(crate) fn path_in(nodes: &[Node], node: u32) -> impl Iterator<Item = u32> + '_ {
         let callers = |&node: &u32| nodes[node as usize].parent;
         std::iter::successors(Some(node), callers).take(MOST_FRAMES)
     }
 
-    /// The frames of a stack as people read them, innermost first.
+    /// The frames of a stack for display, innermost first.
     pub fn labels(&self, node: u32) -> impl Iterator<Item = String> + '_ {
         self.path(node).map(|node| self.frame(node).label())
     }
@@ -270,14 +269,14 @@ impl Stacks {
         self.nodes.iter().any(|node| node.parent.is_some())
     }
 
-    /// Where a stack allocated: its innermost line of Ruby that is not the VM's own; if it has none, any line of Ruby; else
-    /// native code: what called `operator new`, if it is that.
+    /// Location of a stack's allocation: its innermost Ruby line that is not the VM's own, or else any Ruby line, or else
+    /// native code, with `operator new` replaced by its caller.
     #[must_use]
     pub fn location(&self, node: u32) -> String {
         self.allocating_frame(node).location()
     }
 
-    /// The frame that a stack allocated in, as `location` has it.
+    /// The allocating frame of a stack, for `location`.
     pub(crate) fn allocating_frame(&self, node: u32) -> &Frame {
         let is_ruby = |node: &u32| matches!(self.frame(*node), Frame::Ruby { .. });
         let is_users = |node: &u32| match self.frame(*node) {
@@ -294,14 +293,14 @@ impl Stacks {
         self.frame(at.unwrap_or(node))
     }
 
-    /// Leaves only the stacks that allocated at a location.
+    /// Removes all stacks but those that allocated at a location.
     pub fn only_at(&mut self, location: &str) {
         let counts = std::mem::take(&mut self.counts);
         let is_there = |(node, _): &(u32, Counts)| self.location(*node) == location;
         self.counts = counts.into_iter().filter(is_there).collect();
     }
 
-    /// What was allocated in all.
+    /// Sum of all allocations.
     #[must_use]
     pub fn total(&self) -> Counts {
         let mut total = Counts::default();
@@ -311,7 +310,7 @@ impl Stacks {
         total
     }
 
-    /// What was allocated by location.
+    /// Allocations by location.
     #[must_use]
     pub fn rows(&self) -> Vec<Row> {
         let mut rows: Vec<Row> = Vec::new();

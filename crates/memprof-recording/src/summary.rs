@@ -1,4 +1,4 @@
-//! What a recording adds up to, by the location that allocated.
+//! Summary of a recording by allocating location.
 
 use std::io::Read;
 
@@ -14,7 +14,7 @@ use crate::timeline::Point;
 /// Blocks of a range of sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct SizeClass {
-    /// The largest size; the class begins behind that of the class before.
+    /// The largest size; the class starts above the previous one.
     pub up_to: u64,
     /// Calls.
     pub allocations: u64,
@@ -22,41 +22,40 @@ pub struct SizeClass {
     pub allocated_bytes: u64,
 }
 
-/// A recording, summed up.
+/// A summarized recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Summary {
-    /// What was run.
+    /// The recorded command.
     pub command: String,
     /// Process.
     pub pid: u64,
     /// When the recording started, in milliseconds since 1970.
     pub started: u64,
-    /// How long it took, in milliseconds.
+    /// Its duration, in milliseconds.
     pub ms: u64,
-    /// Whether it was stopped; else it goes on, or its process was killed.
+    /// Whether it was stopped; otherwise it is still being written, or its process was killed.
     pub complete: bool,
-    /// The byte of the file from which on it is damaged.
+    /// Offset of the damage in the file.
     pub damaged_at: Option<u64>,
-    /// Bytes between samples on average: counts are estimates then, and temporary blocks are not known. None: all blocks
-    /// are recorded.
+    /// Average bytes between samples: counts are estimates, and temporary blocks are unknown. None if all blocks are recorded.
     pub sample: Option<u64>,
     /// Whether blocks have addresses.
     pub addresses: bool,
     /// Blocks that could not be recorded.
     pub missed: u64,
-    /// The sum of all rows, with the bytes at the peak.
+    /// Sum of all rows, with the bytes at the peak.
     pub total: Counts,
-    /// When most bytes were live, in milliseconds, to the block of the file.
+    /// Time of the peak of live bytes, in milliseconds, to the precision of a block in the file.
     pub peak_ms: u64,
-    /// The greatest RSS that was seen, in bytes.
+    /// Maximum RSS seen, in bytes.
     pub peak_rss: u64,
-    /// Locations, in no order.
+    /// Locations, unordered.
     pub locations: Vec<Row>,
     /// Sizes of blocks, smallest first.
     pub sizes: Vec<SizeClass>,
     /// Consumption over time.
     pub timeline: Vec<Point>,
-    /// Blocks live at the end that are not counted, as they are known leaks.
+    /// Blocks live at the end that are known leaks and not counted.
     pub suppressed: u64,
     /// Their bytes.
     pub suppressed_bytes: u64,
@@ -68,8 +67,8 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// What is recorded in memory, without events: what is live is live at the peak and at the end. `sample`: bytes between
-    /// samples.
+    /// Summarizes a recording kept in memory, without events: live blocks are live at the peak and at the end. `sample`: bytes
+    /// between samples.
     #[must_use]
     pub fn of_stacks(mut stacks: Stacks, sample: Option<u64>) -> Summary {
         symbols::name(&mut stacks.frames);
@@ -88,16 +87,16 @@ impl Summary {
     ///
     /// # Errors
     ///
-    /// When it is none, or can't be read.
+    /// If it is not a recording, or can't be read.
     pub fn read(input: &mut dyn Read) -> Result<Summary, Error> {
         Summary::read_part(input, &Selection::default())
     }
 
-    /// Reads a part of a recording.
+    /// Reads part of a recording.
     ///
     /// # Errors
     ///
-    /// When it is none, or can't be read.
+    /// If it is not a recording, or can't be read.
     pub fn read_part(input: &mut dyn Read, selection: &Selection) -> Result<Summary, Error> {
         let mut sums = Sums::new(selection);
         let end = read(input, &mut |record| sums.add(record).is_some())?;

@@ -1,4 +1,4 @@
-//! Adds up the records of a recording, one after the other.
+//! Adds up the records of a recording, in order.
 
 use crate::reader::End;
 use crate::record::{Event, Record};
@@ -8,12 +8,12 @@ use crate::stacks::{Counts, Frame, Native, Node, Stacks};
 use crate::summary::{SizeClass, Summary};
 use crate::timeline::{Point, Timeline};
 
-/// No recorder makes more: so much memory a damaged file may take.
+/// Maximum in any recorder, which limits the memory for a damaged file.
 const MOST_NODES: usize = 1 << 23;
 const MOST_TEXT: usize = 1 << 28;
 
-/// What is counted at a node. `peak` and `peak_bytes` are as of the peak with the number `seen`; if there was a later one, they
-/// are what is live, as nothing happened here since.
+/// Counts of a node. `peak` and `peak_bytes` are as of the peak number `seen`; at a later peak they equal the live counts, as
+/// nothing has happened here since.
 #[derive(Default)]
 struct Counters {
     allocations: u64,
@@ -26,18 +26,18 @@ struct Counters {
     seen: u64,
 }
 
-/// What the records so far add up to. Blocks and bytes are sums of weights, which `scale` makes numbers of.
+/// Sums of the records so far. Blocks and bytes are sums of weights, which `scale` converts.
 #[derive(Default)]
 pub(crate) struct Sums {
     frames: Vec<Frame>,
     nodes: Vec<Node>,
-    /// The place of each node's counters, + 1; 0: nothing happened there.
+    /// Index of each node's counters + 1, or 0 if it has none.
     places: Vec<u32>,
     counters: Vec<Counters>,
     text: usize,
     from_ms: u64,
     to_ms: u64,
-    /// The range has begun; it is over.
+    /// Whether the range has begun, and whether it is over.
     is_on: bool,
     is_over: bool,
     live: u64,
@@ -47,7 +47,7 @@ pub(crate) struct Sums {
     peak_number: u64,
     peak_ms: u64,
     most_since_clock: u64,
-    /// The last clock: what follows it happened until then.
+    /// The last clock: the events after it happened up to then.
     clock: Option<(u64, u64)>,
     last: Option<Event>,
     allocations: u64,
@@ -90,7 +90,7 @@ impl Sums {
         }
     }
 
-    /// None for a record that can't be.
+    /// None for an impossible record.
     pub(crate) fn add(&mut self, record: Record<'_>) -> Option<()> {
         match record {
             Record::Allocation(_) | Record::Free(_) | Record::Clock { .. } if self.is_over => {
@@ -107,7 +107,7 @@ impl Sums {
                 self.end_point();
                 self.ms = self.ms.max(ms);
                 if !self.is_on {
-                    // What happened before is what there is.
+                    // Earlier events only set the initial state.
                     self.is_on = ms >= self.from_ms;
                     self.forget_calls();
                     if !self.is_on {
@@ -184,7 +184,7 @@ impl Sums {
         }
     }
 
-    /// What the last clock says is known.
+    /// Completes the point of the last clock.
     fn end_point(&mut self) {
         if let Some((ms, rss)) = self.clock.take() {
             self.timeline.add(Point {
@@ -197,7 +197,7 @@ impl Sums {
         }
     }
 
-    /// The range begins here: what is live stays so.
+    /// Starts the range: resets counts of calls, but keeps live blocks.
     fn forget_calls(&mut self) {
         for counters in &mut self.counters {
             (
@@ -223,7 +223,7 @@ impl Sums {
         Some(())
     }
 
-    /// The counters of an event, as they are before it.
+    /// The counters of a node before an event.
     fn at(&mut self, node: u64) -> Option<&mut Counters> {
         let node = usize::try_from(node).ok()?.checked_sub(1)?;
         let place = self.places.get_mut(node)?;
@@ -266,7 +266,7 @@ impl Sums {
     }
 
     fn free(&mut self, event: Event) -> Option<()> {
-        // What happened between two samples is not known.
+        // It is unknown what happened between two samples.
         let is_temporary = self.last.take() == Some(event) && self.scale.period().is_none();
         let weight = self.scale.weight(event.size);
         let counters = self.at(event.node)?;
@@ -344,7 +344,7 @@ impl Sums {
 }
 
 impl Counters {
-    /// What they say when the last peak had that number.
+    /// The counts if the last peak had that number.
     fn counts(&self, peak_number: u64, scale: Scale) -> Counts {
         let (peak, peak_bytes) = if self.seen == peak_number {
             (self.peak, self.peak_bytes)

@@ -1,5 +1,5 @@
-//! Names of native functions that their library does not export, and lines of their sources: from the tables of symbols and
-//! lines that it, or a file with its debugging information, has on this machine.
+//! Names of functions that a library does not export, and source lines: from the symbol and line tables in the library or in
+//! its file of debugging information on this machine.
 
 mod debug_file;
 mod demangle;
@@ -17,20 +17,20 @@ use elf_file::{Elf, ElfFile, Symbol};
 pub use inlined::Inlined;
 use line_table::Line;
 
-/// Where distributions have files with debugging information.
+/// Directory where distributions install debugging information.
 const DEBUG_FILES: &str = "/usr/lib/debug";
 
-/// A call is before the address that it returns to.
+/// A call precedes its return address.
 const CALL: u64 = 1;
 
-/// Gives native frames the line of their source, and those without a function its name, where that can be found. A file that has changed since the recording is
-/// left alone: it does not have functions where the recording has them. Functions of C++ and Rust have the names of their sources then.
+/// Adds source lines to native frames, and names to those without a function, where available. Files changed since the
+/// recording are ignored, as their functions may have moved. C++ and Rust functions get their demangled names.
 pub fn name(frames: &mut [Frame]) {
     name_by(frames, Path::new(DEBUG_FILES), None);
 }
 
-/// The same, and returns the functions that a compiler put into those of the frames. That takes all debugging information of
-/// their files, some 100 MB perhaps: not in a process that others run.
+/// The same, and returns the functions inlined into those of the frames. That reads all debugging information of their files,
+/// perhaps 100 MB: don't use it in the recorded process.
 pub fn name_inlined(frames: &mut [Frame]) -> Inlined {
     let mut inlined = Inlined::default();
     name_by(frames, Path::new(DEBUG_FILES), Some(&mut inlined));
@@ -49,7 +49,7 @@ fn name_by(frames: &mut [Frame], debug_files: &Path, mut inlined: Option<&mut In
         }
     }
     for (path, frames) in modules {
-        // One that is damaged has no names.
+        // A damaged file has no names.
         let _ = name_in(
             Path::new(&path),
             frames,
@@ -64,7 +64,7 @@ fn name_by(frames: &mut [Frame], debug_files: &Path, mut inlined: Option<&mut In
     }
 }
 
-/// Names the frames of one file, each with its place among all.
+/// Names the frames of one file, each with its index among all frames.
 fn name_in(
     path: &Path,
     frames: Vec<(usize, &mut Native)>,
@@ -73,7 +73,7 @@ fn name_in(
 ) -> Option<()> {
     let file = ElfFile::open(path)?;
     let elf = file.parse()?;
-    // Offsets are from where the object begins in memory, symbols from where its file says that it does.
+    // Offsets are relative to the load address, symbols to the file's own base address.
     let base = elf.base()?;
     let (known, mut unknown): (Vec<_>, Vec<_>) =
         (frames.into_iter()).partition(|(_, native)| !native.function.is_empty());
@@ -90,7 +90,7 @@ fn name_in(
         base,
         frames: unknown,
     };
-    // A library that is installed rarely has a table.
+    // An installed library rarely has a symbol table.
     elf.each_function(|symbol| wanted.add(&symbol));
     let has_lines = elf.has_lines();
     let debug = if wanted.is_done() && has_lines {
@@ -110,13 +110,13 @@ fn name_in(
     let mut frames: Vec<_> = known.into_iter().chain(wanted.frames).collect();
     add_lines(with_lines?, base, &mut frames);
     if let Some(inlined) = inlined {
-        // What was found before the damage is right.
+        // Results from before the damage are valid.
         let _ = inlined.find(with_lines?, base, &mut frames);
     }
     Some(())
 }
 
-/// The address that a call returns to, as the file counts.
+/// The return address of a call, in the file's address space.
 fn address(base: u64, native: &Native) -> u64 {
     base.saturating_add(native.offset).max(1)
 }
@@ -130,7 +130,7 @@ fn add_lines(elf: &Elf<'_>, base: u64, frames: &mut [(usize, &mut Native)]) {
             found: None,
         })
         .collect();
-    // What was found before the damage is right.
+    // Results from before the damage are valid.
     let _ = line_table::find(elf, &mut lines);
     for ((_, native), line) in frames.iter_mut().zip(lines) {
         if let Some((file, line)) = line.found {
@@ -139,23 +139,23 @@ fn add_lines(elf: &Elf<'_>, base: u64, frames: &mut [(usize, &mut Native)]) {
     }
 }
 
-/// Frames of a module by their offset.
+/// Frames of a module, sorted by offset.
 struct Wanted<'f> {
     base: u64,
     frames: Vec<(usize, &'f mut Native)>,
 }
 
 impl Wanted<'_> {
-    /// Names the frames that are in a function.
+    /// Names the frames in a function.
     fn add(&mut self, symbol: &Symbol<'_>) {
         let Some(start) = symbol.start.checked_sub(self.base) else {
             return;
         };
-        // An address is behind a call, which may be the last instruction of its function.
+        // The return address may be past the end of the function if the call is its last instruction.
         let first = (self.frames).partition_point(|(_, native)| native.offset <= start);
         let inside = self.frames[first..].iter_mut();
         for (_, native) in inside.take_while(|(_, native)| native.offset - start <= symbol.size) {
-            // Functions may have several names: the first that is visible elsewhere, else the first.
+            // A function may have several names: prefer the first one with external visibility, or else the first.
             if native.function.is_empty() {
                 native.function = symbol.name();
                 native.distance = native.offset - start;

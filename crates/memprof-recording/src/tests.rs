@@ -90,7 +90,7 @@ pub(crate) fn summary(bytes: &[u8]) -> Summary {
     Summary::read(&mut &bytes[..]).unwrap()
 }
 
-/// Writes the records in blocks of each of these sizes, and reads them.
+/// Writes the records in blocks of each of these sizes, and reads them back.
 pub(crate) fn assert_come_back(records: &[Record<'_>], sizes: &[usize]) {
     for records_a_block in sizes {
         let bytes = file(records, *records_a_block);
@@ -138,7 +138,7 @@ fn sums_have_the_peak_and_what_made_it_up() {
         .collect();
     assert_eq!(sizes, [(32, 3), (1024, 2)]);
     let live: Vec<_> = summary.timeline.iter().map(|one| one.live_bytes).collect();
-    // What follows a clock happened until then.
+    // Events after a clock happened up to then.
     assert_eq!(live, [2_024, 2_024, 1_048]);
 }
 
@@ -188,7 +188,7 @@ fn a_range_counts_what_happened_in_it_and_keeps_what_was_live() {
         Summary::read_part(&mut &bytes[..], &selection).unwrap()
     };
     let late = part(10, None);
-    // One of A was freed, and B allocated, freed and allocated.
+    // One block of A was freed, and B allocated, freed and allocated.
     assert_eq!(
         (late.total.allocations, late.total.allocated_bytes),
         (2, 48)
@@ -257,7 +257,7 @@ fn no_flipped_bit_goes_unnoticed() {
         bytes[bit / 8] ^= 1 << (bit % 8);
         let summary = summary(&bytes);
         let is_noticed = !summary.complete || summary.damaged_at.is_some();
-        // zstd ignores a bit of each block.
+        // zstd ignores one bit of each block.
         assert!(is_noticed || summary == whole, "{bit}");
     }
 }

@@ -1,13 +1,13 @@
-//! Consumption over time, in a bounded number of points however long the recording is.
+//! Memory use over time, in a bounded number of points however long the recording is.
 
 use serde::Serialize;
 
-/// A point has what was measured at its end, and the most that was live since the one before.
+/// A point has the values at its end, and the maximum of live bytes since the previous one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Point {
     /// Milliseconds since the start.
     pub ms: u64,
-    /// Most live bytes since the point before.
+    /// Maximum of live bytes since the previous point.
     pub live_bytes: u64,
     /// RSS in bytes.
     pub rss: u64,
@@ -15,13 +15,13 @@ pub struct Point {
     pub allocations: u64,
 }
 
-/// Points side by side are merged when there are too many.
+/// Above this number, adjacent points are merged.
 const MOST: usize = 512;
 
 #[derive(Debug, Default)]
 pub(crate) struct Timeline {
     points: Vec<Point>,
-    /// How many clocks a point stands for.
+    /// Number of clocks per point.
     clocks_a_point: usize,
     clocks: usize,
 }

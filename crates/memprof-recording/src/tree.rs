@@ -1,4 +1,4 @@
-//! Stacks added up to a tree: from the outermost frame inwards, or from the one that allocated to its callers.
+//! Stacks merged into a tree: from the outermost frame inward, or from the allocating frame to its callers.
 
 use std::str::FromStr;
 
@@ -8,12 +8,12 @@ use serde::Serialize;
 use crate::export::Value;
 use crate::stacks::{Frame, Stacks};
 
-/// Where a tree begins.
+/// The root of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// At the outermost frames; a frame's children are those that it called.
+    /// At the outermost frames; a frame's children are its callees.
     TopDown,
-    /// At the frames that allocated; a frame's children are its callers.
+    /// At the allocating frames; a frame's children are its callers.
     BottomUp,
 }
 
@@ -32,7 +32,7 @@ impl FromStr for Direction {
 /// A frame of a tree with the bytes of all stacks that go through it.
 #[derive(Debug, Default)]
 pub struct Branch {
-    /// Its place in [`Stacks::frames`]; nothing for the root.
+    /// Its index in [`Stacks::frames`]; unused for the root.
     pub frame: u32,
     /// Bytes.
     pub bytes: u64,
@@ -43,36 +43,36 @@ pub struct Branch {
 #[derive(Debug)]
 pub struct Tree<'a> {
     stacks: &'a Stacks,
-    /// The first frame that is called the same: native code calls from many places of a function.
+    /// The first frame with the same name: native code calls from many places of a function.
     same: Vec<u32>,
     branches: Vec<Branch>,
 }
 
-/// A line of a tree that is written down, each branch before its children.
+/// A printed row of a tree; each branch precedes its children.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TreeRow {
-    /// How often the way here forked: a frame with all the bytes of the one before it is no fork.
+    /// Number of forks on the path: a frame with all bytes of its parent is not a fork.
     pub depth: usize,
-    /// How many frames lead here. Only the child of the row before is deeper than that.
+    /// Number of frames above it. Only a child of the previous row is deeper than that.
     pub level: usize,
-    /// Where the frame is: `file:line`, or native code.
+    /// Location of the frame: `file:line`, or native code.
     pub location: String,
-    /// Its method of Ruby, if that is known.
+    /// Its Ruby method, if known.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub method: String,
-    /// Its native function, if that is known.
+    /// Its native function, if known.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub function: String,
-    /// The path of the object that its native code is in, if that is known.
+    /// Path of the object with its native code, if known.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub module: String,
-    /// The file of its source, if that is known.
+    /// Source file, if known.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub file: String,
-    /// The line there.
+    /// Line in the source file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
-    /// How far it is from where that object begins in memory.
+    /// Offset from the object's load address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
     /// Bytes of all stacks that go through it.
@@ -106,12 +106,12 @@ impl TreeRow {
     }
 }
 
-/// Children of a branch, most bytes first, and what is left out.
+/// Children of a branch, most bytes first, and the number of those omitted.
 #[derive(Debug, Default)]
 pub struct Children {
-    /// Places of branches.
+    /// Indices of branches.
     pub shown: Vec<usize>,
-    /// How many are left out.
+    /// Number of children omitted.
     pub others: usize,
     /// Their bytes.
     pub other_bytes: u64,
@@ -174,7 +174,7 @@ impl<'a> Tree<'a> {
         (at != 0).then(|| &self.stacks.frames[frame])
     }
 
-    /// The children of a branch that have `least` bytes.
+    /// The children of a branch that have at least `least` bytes.
     #[must_use]
     pub fn children(&self, at: usize, least: u64) -> Children {
         let children = self.branches[at].children.values().copied();
@@ -191,7 +191,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// All branches that have `least` bytes.
+    /// All branches that have at least `least` bytes.
     #[must_use]
     pub fn rows(&self, least: u64) -> Vec<TreeRow> {
         let mut rows = Vec::new();

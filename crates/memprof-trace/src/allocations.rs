@@ -5,10 +5,10 @@ use serde::Serialize;
 
 use crate::number::{Number, Sum};
 
-/// The most different lines that are summed up.
+/// Maximum number of distinct lines summed up.
 const MOST: usize = 20_000;
 
-/// A line of one request.
+/// An allocating line in one request.
 #[derive(Clone, Debug, Default)]
 pub struct Allocation {
     pub(crate) location: String,
@@ -17,14 +17,14 @@ pub struct Allocation {
     pub(crate) bytes: Number,
 }
 
-/// A line of all requests that list it.
+/// An allocating line, over all requests that list it.
 #[derive(Debug, Serialize)]
 pub struct AllocationRow {
     /// File, line and method.
     pub location: String,
     /// Class of the objects.
     pub class: String,
-    /// Requests that list it: each lists only those with most objects.
+    /// Requests that list it: each lists only its largest lines.
     pub requests: u64,
     /// Objects allocated.
     pub objects: Number,
@@ -32,7 +32,7 @@ pub struct AllocationRow {
     pub bytes: Number,
 }
 
-/// What is known of a line while requests are read.
+/// Running totals of a line.
 #[derive(Default)]
 pub(crate) struct Totals {
     requests: u64,
@@ -65,7 +65,7 @@ pub struct Allocations {
 }
 
 impl Allocations {
-    /// Adds those of a request.
+    /// Adds the lines of a request.
     pub fn add(&mut self, lines: &[Allocation]) {
         for line in lines {
             let key = (line.location.clone(), line.class.clone());
@@ -89,7 +89,7 @@ impl Allocations {
     }
 }
 
-/// So many of them, those with most objects first; and how many there are besides.
+/// The first `limit` lines, most objects first, and the number of the others.
 pub(crate) fn first(
     rows: impl Iterator<Item = AllocationRow>,
     limit: usize,

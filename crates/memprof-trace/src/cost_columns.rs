@@ -1,4 +1,4 @@
-//! The costs of all requests, kind by kind, in a temporary file where they are many.
+//! The costs of all requests by kind, in a temporary file if there are many.
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
@@ -6,19 +6,19 @@ use tempfile::SpooledTempFile;
 
 use crate::number::Number;
 
-/// Bytes of one cost: the number of its group, what kind of number it is, and the number.
+/// Bytes of one cost: the number of its group, the type of the number, and the number.
 const WIDTH: usize = 16;
-/// Costs that are written at once.
+/// Number of costs written at once.
 const BLOCK: usize = 512;
-/// Bytes that stay in memory.
+/// Maximum bytes in memory.
 const IN_MEMORY: usize = 1 << 24;
 
 /// The costs of a kind.
 #[derive(Default)]
 struct Column {
-    /// What is not written yet.
+    /// Data not written yet.
     rest: Vec<u8>,
-    /// Where blocks are.
+    /// Offsets of blocks.
     blocks: Vec<u64>,
 }
 
@@ -40,7 +40,7 @@ impl Default for Columns {
 }
 
 impl Columns {
-    /// Adds what a request of a group cost.
+    /// Adds a cost of a request in a group.
     pub fn push(&mut self, kind: u32, group: u32, cost: Number) -> io::Result<()> {
         let place = kind as usize;
         if self.columns.len() <= place {
@@ -63,7 +63,7 @@ impl Columns {
         Ok(())
     }
 
-    /// All costs of a kind, with their groups, in the order in which they came.
+    /// Yields all costs of a kind, with their groups, in order of insertion.
     pub fn each(&mut self, kind: u32, mut visit: impl FnMut(u32, Number)) -> io::Result<()> {
         let Some(column) = self.columns.get(kind as usize) else {
             return Ok(());

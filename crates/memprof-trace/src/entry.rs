@@ -1,8 +1,8 @@
-//! A traced request, or a traced block: its name, and what it cost.
+//! A traced request, or a traced block: its name and its costs.
 //!
-//! Files of memprof 0.3.8 and later count in whole milliseconds, all others in seconds. `start` says which: it is
-//! milliseconds or microseconds since the epoch, and what is smaller than [`YOUNGEST`] can't be the latter, unless the
-//! request is of 1973.
+//! Files of memprof 0.3.8 and later count in whole milliseconds, older ones in seconds. `start` tells them apart: it is in
+//! milliseconds or microseconds since the epoch, and a value below [`YOUNGEST`] can't be microseconds, unless the request is
+//! from 1973.
 
 use std::borrow::Cow;
 
@@ -15,24 +15,24 @@ use crate::value::Value;
 const YOUNGEST: f64 = 1e14;
 /// Microseconds from the epoch to the end of the year 9999.
 const LATEST: f64 = 253_402_300_800e6;
-/// No cost is larger.
+/// Costs can't be larger.
 const LARGEST: f64 = 1e18;
 
 /// A line with its costs.
 pub struct Entry<'a> {
     line: Line<'a>,
-    /// By kind.
+    /// Costs by kind.
     pub costs: Vec<(Cow<'a, str>, Number)>,
     /// Microseconds since the epoch.
     pub start: Option<i64>,
-    /// Of the tracer `sql`.
+    /// Statements from the tracer `sql`.
     pub statements: Vec<Statement>,
-    /// Of the tracer `objects`.
+    /// Lines from the tracer `objects`.
     pub allocations: Vec<Allocation>,
 }
 
 impl<'a> Entry<'a> {
-    /// Of a line; `None` if it has numbers that no request can have.
+    /// The entry of a line; `None` if it has numbers impossible for a request.
     pub fn of(mut line: Line<'a>) -> Option<Entry<'a>> {
         let start = match line.start {
             Some(start) => Some(microseconds(start)?),
@@ -60,7 +60,7 @@ impl<'a> Entry<'a> {
             })
     }
 
-    /// Controller and action, or else method and path without ids.
+    /// Controller and action, or otherwise method and path without ids.
     pub fn action(&self) -> String {
         match &self.line.rails.controller {
             Some(controller) => {
@@ -92,7 +92,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// The code of the response.
+    /// The response code.
     pub fn status(&self) -> String {
         match &self.line.response.code {
             Some(code) => code.clone().unwrap_or_default(),
@@ -100,8 +100,8 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// The class of the exception, with the code of the database that stands behind it: a class such as
-    /// Mysql2::Error has many.
+    /// The class of the exception, with the underlying error code of the database: a class such as Mysql2::Error covers many
+    /// errors.
     pub fn exception(&self) -> String {
         let Some(class) = &self.line.exception else {
             return "none".to_owned();
@@ -137,7 +137,7 @@ fn is_format(ending: &str) -> bool {
     !letters.is_empty() && letters.bytes().all(|byte| byte.is_ascii_alphabetic())
 }
 
-/// A number, a UUID, or 8 and more hexadecimal digits, of which one is no letter.
+/// A number, a UUID, or at least 8 hexadecimal digits including a decimal one.
 fn is_id(part: &str) -> bool {
     let bytes = part.as_bytes();
     let hexadecimal = |bytes: &[u8]| bytes.iter().all(u8::is_ascii_hexdigit);

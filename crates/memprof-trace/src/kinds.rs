@@ -1,8 +1,8 @@
-//! Kinds of costs, which have numbers here.
+//! Kinds of costs, by number.
 
 use rustc_hash::FxHashMap;
 
-/// What a kind of cost is counted in.
+/// The unit of a kind of cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
@@ -10,12 +10,12 @@ pub enum Unit {
     Seconds,
     /// Memory.
     Bytes,
-    /// Calls, objects.
+    /// Calls or objects.
     Count,
 }
 
 impl Unit {
-    /// Of a kind.
+    /// The unit of a kind.
     pub fn of(kind: &str) -> Unit {
         match kind {
             "object_bytes" | "memory" => Unit::Bytes,
@@ -26,10 +26,10 @@ impl Unit {
     }
 }
 
-/// The most kinds that there may be: tracers have names of their own, and a line that is hostile has any number.
+/// Maximum number of kinds: tracers choose their own names, and a hostile line may have any number.
 const MOST: usize = 1000;
 
-/// All kinds, in the order in which they came.
+/// All kinds, in order of appearance.
 #[derive(Default)]
 pub struct Kinds {
     names: Vec<String>,
@@ -49,7 +49,7 @@ impl Kinds {
         self.numbers.get(name).copied()
     }
 
-    /// Whether so many more may come.
+    /// Whether there is room for `more` kinds.
     pub fn has_room(&self, more: usize) -> bool {
         self.names.len() + more <= MOST
     }

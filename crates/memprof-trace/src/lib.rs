@@ -1,7 +1,8 @@
-//! Files of traced requests, one JSON document a line: what the requests cost, by group and by kind of cost.
+//! Files of traced requests, one JSON document a line: the costs of requests, by group and by kind of cost.
 //!
-//! A file may have gigabytes. So a line is read, and forgotten: what stays are sums, the names of groups, and 16 bytes for
-//! each cost of each request, which go to a temporary file where they are many (`cost_columns.rs`). A [`Log`] also keeps the costs of each request, for pages that ask about one file many times.
+//! A file may have gigabytes, so lines are read and discarded, except for sums, names of groups, and 16 bytes for each cost of
+//! each request, which go to a temporary file if there are many (`cost_columns.rs`). A [`Log`] also keeps the costs of each
+//! request, for pages that query one file many times.
 
 mod allocations;
 mod cost_columns;
@@ -30,7 +31,7 @@ pub use stats::Cost;
 pub use summary::{By, Options, Summary, read};
 pub use time::text as time_text;
 
-/// Whether a text is a traced request, or a traced block.
+/// Whether a line is a traced request, or a traced block.
 #[must_use]
 pub fn is_request(line: &str) -> bool {
     line::Line::read(line).is_some()

@@ -8,10 +8,10 @@ use crate::number::Number;
 use crate::tracer::{Item, Tracer};
 use crate::value::{Maps, Name, Read, Value};
 
-/// The tracers of a line, in its order.
+/// The tracers of a line, in order.
 pub type Tracers<'a> = Vec<(Cow<'a, str>, Tracer)>;
 
-/// What is said of the request.
+/// Attributes of the request.
 #[derive(Default)]
 pub struct Texts {
     pub controller: Option<String>,
@@ -20,9 +20,9 @@ pub struct Texts {
     pub path: Option<String>,
     pub request_path: Option<String>,
     pub uri: Option<String>,
-    /// The response's code; `Some(None)` if it is said to have none.
+    /// The response code; `Some(None)` if it is explicitly absent.
     pub code: Option<Option<String>>,
-    /// A database's own code of an error.
+    /// A database's own error code.
     pub error_number: Option<String>,
     pub sqlstate: Option<String>,
 }
@@ -44,7 +44,7 @@ impl Texts {
     }
 }
 
-/// What stands at the top of a line under one key.
+/// A top-level value of a line.
 enum Top {
     Map(Box<(Tracer, Texts)>),
     Value(Value),
@@ -86,7 +86,7 @@ impl<'de> Maps<'de> for All<'de> {
     }
 }
 
-/// Of two that have the same name the last counts, in the place of the first.
+/// Of two tracers with the same name, the last one wins, in the place of the first.
 fn put<'a>(all: &mut Tracers<'a>, name: Cow<'a, str>, tracer: Option<Tracer>) {
     let place = all.iter().position(|(known, _)| *known == name);
     match (place, tracer) {
@@ -97,7 +97,7 @@ fn put<'a>(all: &mut Tracers<'a>, name: Cow<'a, str>, tracer: Option<Tracer>) {
     }
 }
 
-/// What a line says.
+/// The contents of a line.
 #[derive(Default)]
 pub struct Line<'a> {
     pub tracers: Tracers<'a>,
@@ -106,7 +106,7 @@ pub struct Line<'a> {
     pub rails: Texts,
     pub request: Texts,
     pub response: Texts,
-    /// The class of what was raised, and its code.
+    /// The class of the exception, and its code.
     pub exception: Option<String>,
     pub exception_code: Texts,
     pub command: Option<String>,
@@ -124,8 +124,8 @@ impl<'de> Maps<'de> for Option<Line<'de>> {
     fn of_map<A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
         let mut line = Line::default();
         let mut tracers = None;
-        let mut plain = true; // nothing but maps
-        let mut own = Vec::new(); // a block's report has its tracers at the top
+        let mut plain = true; // only maps so far
+        let mut own = Vec::new(); // the report of a block has its tracers at the top level
         while let Some(Name(key)) = map.next_key()? {
             if key == "tracers" {
                 tracers = Some(map.next_value::<Read<All<'de>>>()?.0.0);

@@ -1,18 +1,18 @@
-//! The lines of a file, one after the other.
+//! The lines of a file, one by one.
 
 use std::borrow::Cow;
 use std::io::{self, Read};
 
 /// Bytes read at once.
 const WINDOW: usize = 1 << 18;
-/// No request takes more bytes: a longer line is none.
+/// Requests are never larger: a longer line is not a request.
 const LONGEST: usize = 1 << 24;
 
 /// Reads lines.
 pub struct Lines<R> {
     input: R,
     buffer: Vec<u8>,
-    /// Where in the buffer the next line begins, and what was read ends.
+    /// Start of the next line in the buffer, and end of the data.
     begin: usize,
     end: usize,
     /// Bytes that were read.
@@ -22,7 +22,7 @@ pub struct Lines<R> {
 /// A line.
 pub enum Found<'l> {
     Text(Cow<'l, str>),
-    /// It was skipped.
+    /// The line was skipped.
     TooLong,
 }
 
@@ -37,7 +37,7 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// The next line without its line feed, where it begins, and where the next one does; `None` at the end.
+    /// The next line without its line feed, its offset, and that of the following line; `None` at the end.
     pub fn next(&mut self) -> io::Result<Option<(Found<'_>, u64, u64)>> {
         let offset = self.position();
         let mut searched = self.begin;
@@ -65,12 +65,12 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// How many bytes of the input are before the next line.
+    /// Offset of the next line in the input.
     fn position(&self) -> u64 {
         self.done - (self.end - self.begin) as u64
     }
 
-    /// Moves what is left to the beginning; grows, if that is all of it.
+    /// Moves the remaining data to the start of the buffer; grows the buffer if it is full.
     fn make_room(&mut self) {
         self.buffer.copy_within(self.begin..self.end, 0);
         self.end -= self.begin;

@@ -1,4 +1,4 @@
-//! Lists in what a tracer reports: SQL statements, and lines that allocate.
+//! Lists in the results of a tracer: SQL statements, and allocating lines.
 
 use serde::de::{MapAccess, SeqAccess};
 
@@ -6,12 +6,12 @@ use crate::allocations::Allocation;
 use crate::statements::Statement;
 use crate::value::{Maps, Name, Read, Value};
 
-/// The most elements of one list that are read.
+/// Maximum number of elements read from one list.
 const MOST: usize = 1000;
-/// No number is larger.
+/// Numbers can't be larger.
 const LARGEST: f64 = 1e18;
 
-/// What a list has. What is neither is skipped.
+/// The contents of a list. Other elements are skipped.
 #[derive(Debug, Default)]
 pub struct Listed {
     pub statements: Vec<Statement>,

@@ -1,5 +1,4 @@
-//! All requests of a file, for pages that ask about them again and again: their costs and names stay in memory, their lines
-//! in the file.
+//! All requests of a file, for pages that query them repeatedly: their costs and names are in memory, their lines in the file.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -19,12 +18,12 @@ use crate::summary::By;
 pub struct Log {
     pub(crate) requests: Vec<Request>,
     pub(crate) kinds: Kinds,
-    /// Of all requests, one after the other: numbers of kinds, and costs.
+    /// Kinds and costs of all requests, concatenated.
     cost_kinds: Vec<u16>,
     costs: Vec<Number>,
-    /// SQL statements of all requests, one after the other.
+    /// SQL statements of all requests, concatenated.
     statements: Vec<Sent>,
-    /// Lines that allocate, of all requests, one after the other.
+    /// Allocating lines of all requests, concatenated.
     allocations: Vec<Allocated>,
     names: Names,
     pub(crate) broken: u64,
@@ -45,7 +44,7 @@ pub(crate) struct Request {
     first_allocation: usize,
 }
 
-/// A statement that a request sent; its text and its caller are numbers of names.
+/// A statement sent by a request; text and caller are numbers of names.
 #[derive(Clone, Copy)]
 pub(crate) struct Sent {
     pub sql: u32,
@@ -53,7 +52,7 @@ pub(crate) struct Sent {
     pub numbers: Numbers,
 }
 
-/// A line that allocated objects in a request; its location and its class are numbers of names.
+/// A line that allocated objects in a request; location and class are numbers of names.
 #[derive(Clone, Copy)]
 pub(crate) struct Allocated {
     pub location: u32,
@@ -84,14 +83,14 @@ impl Log {
         Ok(log)
     }
 
-    /// Where the line of a request is in the file; `None` if that line is no request.
+    /// Position of a request's line in the file; `None` if that line is not a request.
     #[must_use]
     pub fn place(&self, line: u64) -> Option<(u64, usize)> {
         let place = self.requests[self.find(line)?].place;
         Some((place.offset, usize::try_from(place.length).ok()?))
     }
 
-    /// Whether a text is the line that was read: a file may be written to meanwhile.
+    /// Whether the text is the line as it was read: the file may have been written to since.
     #[must_use]
     pub fn has(&self, line: u64, text: &str) -> bool {
         let Some(entry) = Line::read(text).and_then(Entry::of) else {
@@ -104,7 +103,7 @@ impl Log {
         })
     }
 
-    /// Bytes of memory.
+    /// Memory size in bytes.
     #[must_use]
     pub fn memsize(&self) -> usize {
         self.requests.capacity() * size_of::<Request>()
@@ -115,19 +114,19 @@ impl Log {
             + self.names.bytes
     }
 
-    /// The number of a request, by its line.
+    /// Index of the request on a line.
     pub(crate) fn find(&self, line: u64) -> Option<usize> {
         let by_line = |request: &Request| request.place.line;
         self.requests.binary_search_by_key(&line, by_line).ok()
     }
 
-    /// What a request cost, by kind.
+    /// Costs of a request, by kind.
     pub(crate) fn costs(&self, request: usize) -> impl Iterator<Item = (&str, Number)> {
         let costs = self.numbered_costs(request);
         costs.map(|(kind, cost)| (self.kinds.name(kind), cost))
     }
 
-    /// The same with numbers of kinds.
+    /// The same, with kinds by number.
     pub(crate) fn numbered_costs(&self, request: usize) -> impl Iterator<Item = (u32, Number)> {
         let next = self.requests.get(request + 1);
         let end = next.map_or(self.costs.len(), |next| next.first_cost);
@@ -138,7 +137,7 @@ impl Log {
             .zip(self.costs[range].iter().copied())
     }
 
-    /// What a request cost of a kind.
+    /// Cost of a request for one kind.
     pub(crate) fn cost(&self, request: usize, kind: Option<u32>) -> Number {
         let mut costs = self.numbered_costs(request);
         let found = costs.find(|&(one, _)| Some(one) == kind);
@@ -161,14 +160,14 @@ impl Log {
         &self.statements[self.requests[request].first_statement..end]
     }
 
-    /// The lines that allocate in a request.
+    /// The allocating lines of a request.
     pub(crate) fn allocations(&self, request: usize) -> &[Allocated] {
         let next = self.requests.get(request + 1);
         let end = next.map_or(self.allocations.len(), |next| next.first_allocation);
         &self.allocations[self.requests[request].first_allocation..end]
     }
 
-    /// A number for the name.
+    /// The number of the request's group name.
     pub(crate) fn group(&self, request: usize, by: By) -> u32 {
         let request = &self.requests[request];
         match by {
@@ -179,7 +178,7 @@ impl Log {
         }
     }
 
-    /// False if it has more kinds of costs than there can be.
+    /// False if there would be too many kinds of costs.
     fn take(&mut self, place: Place, entry: &Entry<'_>) -> bool {
         let known = |kind: &str| self.kinds.find(kind).is_some();
         let new = entry.costs.iter().filter(|(kind, _)| !known(kind)).count();

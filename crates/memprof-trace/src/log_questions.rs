@@ -1,4 +1,4 @@
-//! Questions about the requests of a [`Log`]. Questions and answers are JSON.
+//! Queries on the requests of a [`Log`]. Questions and answers are JSON.
 
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -10,27 +10,27 @@ use crate::statements::{self, Numbers, Totals};
 use crate::stats::Cost;
 use crate::summary::{By, Group, as_map};
 
-/// The least length of a part of a timeline, in seconds.
+/// Minimum length of a part of a timeline, in seconds.
 const SHORTEST: f64 = 1e-6;
-/// The most parts of a timeline.
+/// Maximum number of parts of a timeline.
 const MOST_PARTS: usize = 10_000;
 
-/// What is asked. `within` is a part of the time: from and to, in seconds after the first request.
+/// A question. `within` is a time range: from and to, in seconds after the first request.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Question {
-    /// How many requests there are, when they came, and which costs they have.
+    /// Number of requests, their time range, and kinds of costs.
     Facts { within: Within },
-    /// What the requests cost.
+    /// Costs of the requests.
     Costs { within: Within },
-    /// The requests in groups, those first that cost most of a kind.
+    /// Groups of requests, highest cost of a kind first.
     Groups {
         within: Within,
         by: By,
         sort: String,
         limit: usize,
     },
-    /// Those that cost most; with `only` those of one group.
+    /// The most costly requests; with `only`, those of one group.
     Worst {
         within: Within,
         by: By,
@@ -39,11 +39,11 @@ pub enum Question {
         limit: usize,
         offset: usize,
     },
-    /// The time in equal parts: how many requests came in each, and the most that one cost.
+    /// Equal parts of the time, each with its number of requests and the highest cost of one.
     Timeline { sort: String, parts: usize },
-    /// SQL statements by text and caller: the repeated ones first, then those that took longest.
+    /// SQL statements by text and caller: repeated ones first, then by time.
     Statements { within: Within, limit: usize },
-    /// Lines that allocate, by location and class: those with most objects first.
+    /// Allocating lines, by location and class, most objects first.
     Allocations { within: Within, limit: usize },
     /// One request, by its line.
     Request { line: u64 },
@@ -109,7 +109,7 @@ struct OfRequest<'l> {
 struct One<'l> {
     #[serde(flatten)]
     row: Row<'l>,
-    /// For each cost the place of the request among all, the most costly first.
+    /// For each cost, the rank of the request among all, most costly first.
     #[serde(serialize_with = "as_map")]
     ranks: Vec<(&'l str, Number)>,
     statements: Vec<OfRequest<'l>>,
@@ -130,10 +130,10 @@ struct Part {
 }
 
 impl Log {
-    /// Answers a question. Of what is not there, a line that is no request or a timeline without times, the answer is null.
+    /// Answers a question. The answer is null for a line that is not a request, or a timeline without times.
     ///
     /// # Errors
-    /// If the question is none.
+    /// If the question is invalid.
     pub fn ask(&self, question: &str) -> Result<String, serde_json::Error> {
         match serde_json::from_str(question)? {
             Question::Facts { within } => serde_json::to_string(&self.facts(within)),
@@ -180,7 +180,7 @@ impl Log {
         Some((starts().min()?, starts().max()?))
     }
 
-    /// The requests of a part of the time.
+    /// The requests in a time range.
     fn within(&self, within: Within) -> Vec<usize> {
         let all = 0..self.requests.len();
         let Some((from, to)) = within else {

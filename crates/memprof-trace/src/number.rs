@@ -1,15 +1,15 @@
-//! Numbers as JSON and Ruby have them: whole, or not.
+//! Numbers as in JSON and Ruby: integers or floats.
 
 use std::cmp::Ordering;
 
 use serde::{Serialize, Serializer};
 
-/// A number of a line, or one computed of such.
+/// A number from a line, or computed from such numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {
-    /// A whole one.
+    /// An integer.
     Int(i64),
-    /// Any other.
+    /// Any other number.
     Float(f64),
 }
 
@@ -31,7 +31,7 @@ impl Number {
         self.float() == 0.0
     }
 
-    /// In seconds, of what counts milliseconds or seconds.
+    /// Converts to seconds from milliseconds, or from seconds.
     pub fn seconds(self, milliseconds: bool) -> Number {
         if milliseconds {
             Number::Float(self.float() * 0.001)
@@ -57,8 +57,8 @@ impl Serialize for Number {
     }
 }
 
-/// A sum as Ruby's `Array#sum` computes it: exact while all numbers are whole, and compensated (Kahan and Babuska) from the
-/// first that is not.
+/// A sum computed like Ruby's `Array#sum`: exact while all numbers are integers, and compensated (Kahan-Babuska) from the first
+/// float on.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sum {
     whole: i128,

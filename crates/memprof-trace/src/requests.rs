@@ -6,17 +6,17 @@ use crate::entry::Entry;
 use crate::line::Line;
 use crate::lines::{Found, Lines};
 
-/// Bytes between two reports of the progress.
+/// Bytes between two progress reports.
 const STEP: u64 = 1 << 20;
 
-/// Where a line is.
+/// Position of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Its number, from 1.
     pub line: u64,
     /// Its first byte.
     pub offset: u64,
-    /// Bytes, with the line feed.
+    /// Bytes, including the line feed.
     pub length: u64,
 }
 

@@ -1,8 +1,8 @@
-//! The normalized text of SQL statements: the same for all statements that differ only in their values.
+//! Normalized text of SQL statements: the same for all statements that differ only in their values.
 //!
-//! Literals and placeholders become `?`, lists of them a single one, comments and runs of blanks a blank. What a
-//! statement says about people is in its literals, so the rule in doubt is to take a text for a literal: a double-quoted
-//! one is a string in MySQL, and in SQLite wherever no name can stand.
+//! Literals and placeholders become `?`, lists of them a single one, comments and runs of blanks a blank. Personal data of a
+//! statement is in its literals, so in doubt, a text counts as a literal: a double-quoted one is a string in MySQL, and in
+//! SQLite wherever a name is not possible.
 
 mod double_quotes;
 mod scanner;
@@ -12,28 +12,28 @@ mod tests;
 use double_quotes::Context;
 use scanner::Scanner;
 
-/// Bytes that a normalized text has at most, without the mark at its end.
+/// Maximum bytes of a normalized text, without the mark at its end.
 pub const LONGEST: usize = 1000;
-/// Bytes of a statement that are looked at.
+/// Maximum bytes of a statement to process.
 const LOOKED_AT: usize = 1 << 16;
-/// Stands at the end of a text that was cut.
+/// Marks the end of a truncated text.
 const CUT: &str = "…";
 
-/// Whose SQL it is.
+/// A dialect of SQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// MySQL and MariaDB.
     Mysql,
-    /// PostgreSQL, and what understands its SQL.
+    /// PostgreSQL and compatible databases.
     Postgres,
     /// SQLite.
     Sqlite,
-    /// Any other, as Oracle and SQL Server.
+    /// Any other, such as Oracle and SQL Server.
     Other,
 }
 
 impl Dialect {
-    /// Of an adapter of Active Record, or of a client gem.
+    /// The dialect of an Active Record adapter or a client gem.
     pub fn of(adapter: &str) -> Dialect {
         let adapter = adapter.to_ascii_lowercase();
         let has = |names: &[&str]| names.iter().any(|name| adapter.contains(name));
@@ -58,7 +58,7 @@ pub fn normalize(sql: &[u8], dialect: Dialect) -> String {
         first_literal: None,
     };
     let ended = write(Scanner::new(looked_at, dialect), &mut text);
-    // A literal without an end: what was taken for literals may have been the text between them.
+    // An unterminated literal: what was taken for literals may have been the text between them.
     if !ended && sql.len() <= LOOKED_AT {
         text.out.truncate(text.first_literal.unwrap_or_default());
         text.out.extend_from_slice(b"?");
@@ -66,7 +66,7 @@ pub fn normalize(sql: &[u8], dialect: Dialect) -> String {
     text.finish(!ended || sql.len() > LOOKED_AT)
 }
 
-/// Writes all parts of a statement, or as many as there is room for; false if a literal has no end.
+/// Writes the parts of a statement that fit; false if a literal is unterminated.
 fn write(mut scanner: Scanner<'_>, text: &mut Text) -> bool {
     let mut context = Context::default();
     while text.out.len() <= LONGEST {
@@ -89,27 +89,27 @@ fn write(mut scanner: Scanner<'_>, text: &mut Text) -> bool {
     true
 }
 
-/// A part of a statement.
+/// A token of a statement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Part<'a> {
     /// Blanks and comments.
     Blank,
     /// A literal or a placeholder.
     Value,
-    /// A literal that has no end.
+    /// An unterminated literal.
     Endless,
     /// A keyword or a name.
     Name(&'a [u8]),
-    /// A text in double quotes, with them.
+    /// A double-quoted text, including its quotes.
     Quoted(&'a [u8]),
     /// Anything else.
     Symbol(u8),
 }
 
-/// What has been written.
+/// The text written so far.
 struct Text {
     out: Vec<u8>,
-    /// Whether a blank is to come before the next part.
+    /// Whether to write a blank before the next part.
     blank: bool,
     first_literal: Option<usize>,
 }
@@ -153,7 +153,7 @@ impl Text {
         if self.out.len() > LONGEST {
             self.out.truncate(LONGEST);
             cut = true;
-            // Not in the middle of a letter.
+            // Don't cut inside a character.
             let whole = self.out.utf8_chunks().next();
             let valid = whole.map_or(0, |chunk| chunk.valid().len());
             if LONGEST - valid < 4 {

@@ -5,10 +5,10 @@ use serde::Serialize;
 
 use crate::number::{Number, Sum};
 
-/// The most different statements that are summed up; a trace lists 50.
+/// Maximum number of distinct statements summed up; a trace lists 50.
 const MOST: usize = 20_000;
 
-/// A statement of one request.
+/// A statement in one request.
 #[derive(Clone, Debug, Default)]
 pub struct Statement {
     pub(crate) sql: String,
@@ -16,7 +16,7 @@ pub struct Statement {
     pub(crate) numbers: Numbers,
 }
 
-/// What a request says of a statement.
+/// Numbers of a statement in one request.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(crate) struct Numbers {
     pub(crate) queries: Number,
@@ -26,7 +26,7 @@ pub(crate) struct Numbers {
     pub(crate) n_plus_one: bool,
 }
 
-/// A statement of all requests.
+/// A statement, over all requests.
 #[derive(Debug, Serialize)]
 pub struct Row {
     /// Its normalized text.
@@ -35,17 +35,17 @@ pub struct Row {
     pub caller: Option<String>,
     /// Requests that send it.
     pub requests: u64,
-    /// Those of them that repeat it.
+    /// Requests that repeat it.
     pub n_plus_one: u64,
-    /// How often it is sent.
+    /// Number of times it was sent.
     pub queries: Number,
-    /// How long that takes.
+    /// Total time.
     pub time: Number,
-    /// The longest time of one.
+    /// Longest time of one execution.
     pub slowest: Number,
 }
 
-/// What is known of a statement while requests are read.
+/// Running totals of a statement.
 #[derive(Default)]
 pub(crate) struct Totals {
     requests: u64,
@@ -86,7 +86,7 @@ pub struct Statements {
 }
 
 impl Statements {
-    /// Adds those of a request.
+    /// Adds the statements of a request.
     pub fn add(&mut self, statements: &[Statement]) {
         for statement in statements {
             let key = (statement.sql.clone(), statement.caller.clone());
@@ -107,7 +107,7 @@ impl Statements {
     }
 }
 
-/// So many of them, the repeated ones first, then those that took longest; and how many there are besides.
+/// The first `limit` statements, repeated ones first, then by time, and the number of the others.
 pub(crate) fn first(rows: impl Iterator<Item = Row>, limit: usize) -> (Vec<Row>, u64) {
     let mut rows: Vec<Row> = rows.collect();
     rows.sort_unstable_by(|one, other| {

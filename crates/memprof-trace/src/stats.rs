@@ -1,22 +1,22 @@
-//! What requests cost of one kind.
+//! Costs of requests for one kind.
 
 use serde::Serialize;
 
 use crate::kinds::Unit;
 use crate::number::{Number, Sum};
 
-/// What requests cost of one kind.
+/// Costs of requests for one kind.
 #[derive(Clone, Debug, Serialize)]
 pub struct Cost {
-    /// Of cost.
+    /// Kind of cost.
     pub kind: String,
-    /// What it is counted in.
+    /// Unit of the numbers.
     pub unit: Unit,
-    /// Of all requests.
+    /// Sum over all requests.
     pub total: Number,
-    /// Of a request.
+    /// Mean per request.
     pub mean: f64,
-    /// Percentiles, by nearest rank: values that there were.
+    /// Percentiles by nearest rank: values that occurred.
     pub p50: Number,
     /// See `p50`.
     pub p90: Number,
@@ -24,12 +24,12 @@ pub struct Cost {
     pub p95: Number,
     /// See `p50`.
     pub p99: Number,
-    /// Of the request with most.
+    /// Maximum of a request.
     pub max: Number,
 }
 
 impl Cost {
-    /// Of what some of the requests cost; for the others it was 0. `None` if that is nothing in all.
+    /// The costs given, and 0 for the other requests. `None` if all are 0.
     pub fn of(kind: &str, mut costs: Vec<Number>, requests: u64) -> Option<Cost> {
         let missing = usize::try_from(requests).ok()?.checked_sub(costs.len())?;
         costs.resize(costs.len() + missing, Number::Int(0));

@@ -1,4 +1,4 @@
-//! What the requests of a file cost.
+//! Summary of a file of traced requests.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -18,80 +18,80 @@ use crate::statements::{Row, Statements};
 use crate::stats::Cost;
 use crate::time;
 
-/// What makes a group of requests.
+/// The grouping of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum By {
-    /// Controller and action, or else method and path.
+    /// Controller and action, or otherwise method and path.
     Action,
     /// Method and path.
     Path,
-    /// The code of the response.
+    /// The response code.
     Status,
-    /// The class of what was raised, with a database's code.
+    /// The class of the exception, with a database's error code.
     Exception,
 }
 
-/// What is asked for.
+/// Options of a summary.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Options {
-    /// What makes a group.
+    /// The grouping.
     pub by: By,
-    /// The kind of cost of which there is most in the first group, and in the first request.
+    /// The kind of cost to sort groups and requests by, highest first.
     pub sort: String,
-    /// So many groups and requests.
+    /// Maximum number of groups and requests listed.
     pub limit: usize,
 }
 
-/// What the requests of a file cost.
+/// Summary of a file of traced requests.
 #[derive(Debug, Serialize)]
 pub struct Summary {
     /// Their number.
     pub requests: u64,
     /// Lines that were skipped.
     pub broken: u64,
-    /// Number of the first of them.
+    /// Line number of the first of them.
     pub first_broken: Option<u64>,
-    /// As it was asked for.
+    /// From the options.
     pub by: By,
-    /// As it was asked for.
+    /// From the options.
     pub sort: String,
-    /// When the first request came.
+    /// Time of the first request.
     pub from: Option<String>,
-    /// When the last one came.
+    /// Time of the last request.
     pub to: Option<String>,
-    /// The most costly first.
+    /// Groups, most costly first.
     pub groups: Vec<Group>,
-    /// Groups that are not listed.
+    /// Number of groups not listed.
     pub more_groups: u64,
-    /// Of all requests.
+    /// Costs of all requests.
     pub costs: Vec<Cost>,
     /// The most costly requests.
     pub worst: Vec<Worst>,
-    /// Requests that are not listed.
+    /// Number of requests not listed.
     pub more_worst: u64,
-    /// The SQL statements, the repeated ones first.
+    /// SQL statements, repeated ones first.
     pub statements: Vec<Row>,
-    /// Statements that are not listed.
+    /// Number of statements not listed.
     pub more_statements: u64,
     /// The lines that allocated most objects.
     pub allocations: Vec<AllocationRow>,
-    /// Lines that are not listed.
+    /// Number of lines not listed.
     pub more_allocations: u64,
-    /// All kinds of costs that there are, in the order in which they came.
+    /// All kinds of costs, in order of appearance.
     pub kinds: Vec<String>,
 }
 
-/// Requests that have something in common.
+/// A group of requests.
 #[derive(Debug, Serialize)]
 pub struct Group {
-    /// What they have in common.
+    /// The common property.
     pub name: String,
-    /// Their number.
+    /// Number of requests.
     pub requests: u64,
-    /// What they cost of the kind that was asked for.
+    /// Their cost of the kind to sort by.
     pub cost: Number,
-    /// What they cost of each kind.
+    /// Their costs by kind.
     pub costs: Vec<Cost>,
 }
 
@@ -106,9 +106,9 @@ pub struct Worst {
     pub path: String,
     /// See [`By::Status`].
     pub status: String,
-    /// When it came.
+    /// Its time.
     pub start: Option<String>,
-    /// What it cost, by kind.
+    /// Its costs by kind.
     #[serde(serialize_with = "as_map")]
     pub costs: Vec<(String, Number)>,
 }
@@ -127,7 +127,7 @@ pub(crate) fn as_map<S: Serializer, K: AsRef<str>>(
 /// Reads a file to its end.
 ///
 /// # Errors
-/// If it cannot be read, or there is no room for temporary files.
+/// If it cannot be read, or there is no space for temporary files.
 pub fn read(input: impl Read, options: Options, progress: impl Fn(u64)) -> io::Result<Summary> {
     let mut reader = Reader::new(options);
     requests::each(input, progress, |place, entry| {
@@ -143,7 +143,7 @@ pub fn read(input: impl Read, options: Options, progress: impl Fn(u64)) -> io::R
     reader.finish()
 }
 
-/// What is known of a group while the file is read.
+/// Running totals of a group.
 #[derive(Clone, Copy, Default)]
 struct Totals {
     requests: u64,
@@ -188,7 +188,7 @@ impl Reader {
         self.first_broken.get_or_insert(line);
     }
 
-    /// False if it has more kinds of costs than there can be.
+    /// False if there would be too many kinds of costs.
     fn take(&mut self, line: u64, entry: &Entry<'_>) -> io::Result<bool> {
         let new = entry.costs.iter();
         let new = new.filter(|(kind, _)| self.kinds.find(kind).is_none());
@@ -304,7 +304,7 @@ impl Reader {
         })
     }
 
-    /// The costs of all requests, and of those of some groups.
+    /// The costs of all requests, and those of some groups.
     fn costs(&mut self, groups: &[u32]) -> io::Result<(Vec<Cost>, Vec<Vec<Cost>>)> {
         let places: FxHashMap<u32, usize> = groups
             .iter()
@@ -333,7 +333,7 @@ impl Reader {
     }
 }
 
-/// One of the most costly requests so far; the least of them is the greatest here, which a heap gives away first.
+/// One of the most costly requests so far. The order is reversed, so that a heap pops the cheapest.
 struct Candidate {
     cost: Number,
     row: Worst,

@@ -1,4 +1,4 @@
-//! Lines that are read, and what of them is summed up. The specs compare the whole with a naive aggregate in Ruby.
+//! Parsing and summing up of lines. The specs compare the whole with a naive aggregate in Ruby.
 
 use crate::kinds::Unit;
 use crate::number::{Number, Sum};

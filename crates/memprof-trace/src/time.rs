@@ -1,8 +1,8 @@
-//! Moments as ISO 8601 has them.
+//! Times in ISO 8601 format.
 
 const DAY: i64 = 86_400;
 
-/// Of microseconds since the epoch, in UTC.
+/// Formats microseconds since the epoch, in UTC.
 pub fn text(microseconds: i64) -> String {
     let (seconds, fraction) = (
         microseconds.div_euclid(1_000_000),
@@ -14,9 +14,9 @@ pub fn text(microseconds: i64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{fraction:06}Z")
 }
 
-/// Year, month and day. Years begin in March here, so that a leap day is the last of one; 400 of them have 146,097 days.
+/// Year, month and day. Years begin in March here, so that a leap day is the last of a year; 400 years have 146,097 days.
 fn date(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468; // from March of the year 0
+    let days = days + 719_468; // since March of the year 0
     let era = days.div_euclid(146_097);
     let day_of_era = days.rem_euclid(146_097);
     let year_of_era =

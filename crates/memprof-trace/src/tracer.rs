@@ -1,4 +1,4 @@
-//! What a line has of one tracer: a map of numbers, and of such maps for each function or kind.
+//! The data of one tracer in a line: a map of numbers, and of such maps for each function or kind.
 
 use serde::de::{MapAccess, SeqAccess};
 
@@ -8,7 +8,7 @@ use crate::number::{Number, Sum};
 use crate::statements::Statement;
 use crate::value::{Maps, Name, Read, Value};
 
-/// A sum of times, if they are milliseconds, and if they are seconds: only the end of a line may say which.
+/// A sum of times in both units, milliseconds and seconds: only the end of a line may tell which it is.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Times {
     milliseconds: Sum,
@@ -30,7 +30,7 @@ impl Times {
     }
 }
 
-/// The numbers of a tracer that costs are made of; those that are not there are 0.
+/// The numbers of a tracer that costs are computed from; missing ones are 0.
 #[derive(Debug, Default)]
 pub struct Tracer {
     pub created: Number,
@@ -47,7 +47,7 @@ pub struct Tracer {
     parts: Parts,
 }
 
-/// The sums over the maps in a tracer.
+/// Sums over the nested maps of a tracer.
 #[derive(Clone, Copy, Debug, Default)]
 struct Parts {
     times: Times,
@@ -56,7 +56,7 @@ struct Parts {
     requested: Sum,
 }
 
-/// What is said of one function.
+/// The numbers of one function.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Part {
     time: Number,
@@ -66,7 +66,7 @@ pub struct Part {
 }
 
 impl Tracer {
-    /// A tracer counts calls and time itself, or for each function.
+    /// Calls and time, which a tracer counts itself or for each function.
     pub fn calls_and_time(&self, milliseconds: bool) -> (Number, Number) {
         if self.calls.is_none() && self.queries.is_none() {
             let parts = &self.parts;
@@ -83,12 +83,12 @@ impl Tracer {
         )
     }
 
-    /// Bytes that were asked for, and how often.
+    /// Requested bytes, and number of requests.
     pub fn memory(&self) -> (Number, Number) {
         (self.parts.requested.total(), self.parts.calls.total())
     }
 
-    /// Takes an entry of the map.
+    /// Adds an entry of the map.
     pub fn take(&mut self, key: &str, item: &mut Item) {
         let number = match item {
             Item::Part(part) => return self.parts.add(part),

@@ -1,4 +1,4 @@
-//! Values of JSON of which only a number, or a text, is wanted.
+//! JSON values of which only a number or a text is needed.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,7 +8,7 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::number::Number;
 
-/// A key of a map, which is borrowed from the line where it has no escapes.
+/// A map key, borrowed from the line if it has no escapes.
 pub struct Name<'de>(pub Cow<'de, str>);
 
 impl<'de> Deserialize<'de> for Name<'de> {
@@ -33,7 +33,7 @@ impl<'de> Deserialize<'de> for Name<'de> {
     }
 }
 
-/// A value that is no map, or one that is not looked into.
+/// A scalar value, or an ignored nested one.
 #[derive(Debug, PartialEq)]
 pub enum Value {
     Null,
@@ -41,7 +41,7 @@ pub enum Value {
     True,
     Number(Number),
     Text(String),
-    /// A list, or a map.
+    /// A list or a map.
     Nested,
 }
 
@@ -53,7 +53,7 @@ impl Value {
         }
     }
 
-    /// As Ruby has it in a text; `None` if Ruby takes it for no value.
+    /// The text as in Ruby; `None` if Ruby treats the value as absent.
     pub fn text(self) -> Option<String> {
         match self {
             Value::Null | Value::False | Value::Nested => None,
@@ -65,12 +65,12 @@ impl Value {
     }
 }
 
-/// Reads a value, and what is in it if it is a map: `M` says what of that is wanted.
+/// Reads a value, and the contents of a map: `M` selects what is needed of it.
 pub trait Maps<'de>: Sized {
     fn of_map<A: MapAccess<'de>>(map: A) -> Result<Self, A::Error>;
     fn of_value(value: Value) -> Self;
 
-    /// Most want nothing of a list.
+    /// By default, the contents of a list are ignored.
     fn of_list<A: SeqAccess<'de>>(mut list: A) -> Result<Self, A::Error> {
         while list.next_element::<IgnoredAny>()?.is_some() {}
         Ok(Self::of_value(Value::Nested))
@@ -88,7 +88,7 @@ impl<'de> Maps<'de> for Value {
     }
 }
 
-/// What a value is, as [`Maps`] has it.
+/// A value read by way of [`Maps`].
 pub struct Read<M>(pub M);
 
 impl<'de, M: Maps<'de>> Deserialize<'de> for Read<M> {

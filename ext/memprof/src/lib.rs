@@ -1,7 +1,7 @@
-//! The extension of the memprof gem: allocation hooks into the Ruby VM, and `Memprof::Native`, the private API that
-//! `lib/memprof` wraps.
+//! The extension of the memprof gem: allocation hooks in the Ruby VM, and `Memprof::Native`, the private API wrapped by
+//! `lib/memprof`.
 
-// The function that Ruby calls is written by `magnus::init`, without a comment; nothing else here is public.
+// `magnus::init` generates the function that Ruby calls, without a comment; nothing else here is public.
 #![allow(missing_docs)]
 
 mod binding;

@@ -1,8 +1,8 @@
-//! What is said of errors of the system.
+//! Texts of system errors.
 
 use std::io;
 
-/// The system's own text, without the number that Rust puts behind it.
+/// The system's own text, without the error number that Rust appends.
 pub fn text(error: &io::Error) -> String {
     let text = error.to_string();
     let number = error

@@ -1,10 +1,10 @@
-//! Report structs to Ruby: hashes with string keys, arrays, strings, numbers.
+//! Converts report structs to Ruby hashes with string keys, arrays, strings and numbers.
 
 use magnus::value::ReprValue;
 use magnus::{Error, IntoValue, Ruby, Value};
 use serde::Serialize;
 
-/// The Ruby form of anything that serde can write as JSON.
+/// Converts anything that serde can write as JSON to Ruby.
 pub fn to_ruby(ruby: &Ruby, data: &impl Serialize) -> Result<Value, Error> {
     let json = serde_json::to_value(data);
     let json =

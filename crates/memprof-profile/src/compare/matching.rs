@@ -1,7 +1,7 @@
-//! Which line of the side after is which line of the side before.
+//! Matches lines of the side before with lines of the side after.
 //!
-//! A change to a file moves the lines below it. So lines are matched step by step, from what is certain to what is likely;
-//! each step sees only what no step before it has matched.
+//! A change to a file moves the lines below it. So lines are matched step by step, from certain to likely; each step sees only
+//! lines that no earlier step has matched.
 
 use std::hash::Hash;
 
@@ -10,19 +10,19 @@ use serde::Serialize;
 
 use super::side::Site;
 
-/// How two lines were found to be the same.
+/// How two lines were matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Match {
-    /// Same file, line, method, class, and text if that is known.
+    /// Same file, line, method, class, and text if known.
     Same,
     /// Same file, method, class and text on another line.
     Moved,
     /// Same file, class and text in a method of another name.
     MethodRenamed,
-    /// Same file, method and class; the nearest line that was left. Its text is another, or not known.
+    /// Same file, method and class; the nearest unmatched line. Its text differs or is unknown.
     Nearest,
-    /// Same method, class and text in another file, where neither file is on both sides.
+    /// Same method, class and text in another file, and neither file is on both sides.
     FileRenamed,
     /// Only after.
     New,
@@ -52,7 +52,7 @@ pub(super) struct Pair<'s> {
 }
 
 impl Pair<'_> {
-    /// Where the line was, if that is not where it is.
+    /// The line's previous location, if it differs.
     pub fn was(&self) -> Option<String> {
         let (before, after) = (self.before?, self.after?);
         let moved = (&before.file, before.line) != (&after.file, after.line);
@@ -60,7 +60,7 @@ impl Pair<'_> {
     }
 }
 
-/// Above so many lines with the same key on both sides, lines are matched in their order.
+/// With more lines of the same key on both sides, lines are matched in order.
 const COMPARED: usize = 64;
 
 struct Matcher<'s> {
@@ -69,7 +69,7 @@ struct Matcher<'s> {
     pairs: Vec<Pair<'s>>,
 }
 
-/// Matches the lines of two sides; with `sources` by their text.
+/// Matches the lines of two sides; with `sources`, also by text.
 pub(super) fn pairs<'s>(before: &[&'s Site], after: &[&'s Site], sources: bool) -> Vec<Pair<'s>> {
     let (old, new) = (files(before), files(after));
     let only =
@@ -109,7 +109,7 @@ fn files<'s>(sites: &[&'s Site]) -> FxHashSet<&'s str> {
 }
 
 impl<'s> Matcher<'s> {
-    /// Matches lines that have the same key, those nearest to each other first.
+    /// Matches lines with the same key, nearest first.
     fn step<K: Hash + Eq>(&mut self, matched: Match, key: impl Fn(&'s Site) -> Option<K>) {
         let mut keys: FxHashMap<K, [Vec<&'s Site>; 2]> = FxHashMap::default();
         let mut unkeyed = [Vec::new(), Vec::new()];
@@ -146,7 +146,7 @@ impl<'s> Matcher<'s> {
         [self.before, self.after] = left;
     }
 
-    /// All pairs, and what is only on one side.
+    /// All pairs, and the unmatched lines of either side.
     fn rest(self) -> Vec<Pair<'s>> {
         let mut pairs = self.pairs;
         pairs.extend(self.after.into_iter().map(|site| Pair {
@@ -163,7 +163,7 @@ impl<'s> Matcher<'s> {
     }
 }
 
-/// Indices of lines that belong together, each used once. Both lists are in the order of lines.
+/// Indices of matching lines, each used once. Both lists are sorted by line.
 fn nearest(before: &[&Site], after: &[&Site]) -> Vec<(usize, usize)> {
     let few = before.len().min(after.len());
     if before.len() == after.len() || before.len().max(after.len()) > COMPARED {

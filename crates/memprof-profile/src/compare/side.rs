@@ -4,10 +4,10 @@ use memprof_paths::{guess_gem, library_path};
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 
-/// What is compared: objects and bytes allocated, objects and bytes retained.
+/// The measures compared: objects and bytes allocated, objects and bytes retained.
 pub(super) type Measures = [u64; 4];
 
-/// The names of the measures, in their order.
+/// Names of the measures, in the same order.
 pub const MEASURES: &[&str] = &[
     "allocated_objects",
     "allocated_bytes",
@@ -15,7 +15,7 @@ pub const MEASURES: &[&str] = &[
     "retained_bytes",
 ];
 
-/// The gem of files that are in no gem, but where the program ran.
+/// The gem of files that are not in a gem, but in the directory where the program ran.
 const APPLICATION: &str = "application";
 
 /// The objects of one class that one line allocated.
@@ -32,7 +32,7 @@ pub(super) struct Site {
 }
 
 impl Site {
-    /// Whether these are objects of the VM's own.
+    /// Whether these are internal objects of the VM.
     pub fn internal(&self) -> bool {
         self.class.starts_with('<')
     }
@@ -44,7 +44,7 @@ pub struct Side {
     /// Number of runs.
     pub runs: usize,
     pub(super) sites: Vec<Site>,
-    /// Whether the reports have the texts of lines.
+    /// Whether the reports include the source text of lines.
     pub(super) sources: bool,
     pub(super) runtime: String,
     pub(super) command: String,
@@ -53,7 +53,7 @@ pub struct Side {
 }
 
 impl Side {
-    /// Reads reports in JSON, each with the name that errors call it by. One may contain further runs, as a baseline does.
+    /// Parses JSON reports, each with its name for errors. A report may contain further runs, as a baseline does.
     pub fn read(texts: &[(String, String)]) -> Result<Side, String> {
         let reports = texts.iter().map(|(name, text)| {
             parse(text).map_err(|error| format!("cannot read {name}: {error}"))
@@ -155,7 +155,7 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// A path that is the same in another checkout and with another version of the gem, and whether the file is the program's.
+/// A path that is independent of the checkout and the gem's version, and whether the file is the program's.
 fn portable(path: &str, directory: &str) -> (String, bool) {
     if let Some(library) = library_path(path) {
         return match library.split_once('/') {

@@ -1,7 +1,7 @@
-//! Collapsed stacks: one line per stack, `outermost;...;innermost weight`, as flame graph scripts read them.
+//! Collapsed stacks: one line per stack, `outermost;...;innermost weight`, as flame graph scripts expect.
 //!
-//! Frames read `method (file:line)`, methods written in C have no place of their own and read `method`. The last frame
-//! is the class of the objects. Lines are sorted, so that two profiles can be compared as text.
+//! Frames read `method (file:line)`, or `method` for methods written in C, which have no location. The last frame is the class
+//! of the objects. Lines are sorted, so that two profiles can be compared as text.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,10 +11,10 @@ use super::Value;
 use crate::group::Names;
 use crate::profile::Profile;
 
-/// Writes the stacks that have a `value` other than zero.
+/// Writes the stacks with a nonzero `value`.
 ///
 /// # Errors
-/// Those of `out`.
+/// Errors of `out`.
 pub fn write(profile: &Profile, value: Value, out: &mut impl Write) -> io::Result<()> {
     let names = Names::new(profile);
     let mut lines: BTreeMap<String, u64> = BTreeMap::new();
@@ -51,7 +51,7 @@ fn line(profile: &Profile, names: &Names<'_>, stack: u32, class: u32) -> String 
     line
 }
 
-/// Appends `text` so that it neither ends the frame nor the line: `;`, `\` and control characters become `\xNN`.
+/// Appends `text`, escaped so that it ends neither the frame nor the line: `;`, `\` and control characters become `\xNN`.
 fn push_escaped(line: &mut String, text: &str) {
     for character in text.chars() {
         match character {
@@ -59,7 +59,7 @@ fn push_escaped(line: &mut String, text: &str) {
                 write!(line, "\\x{:02x}", u32::from(character))
                     .expect("a string takes all that is written to it");
             }
-            // Readers split at any line or paragraph end that Unicode knows.
+            // Readers split at every Unicode line or paragraph separator.
             '\u{85}' | '\u{2028}' | '\u{2029}' => line.push(' '),
             _ => line.push(character),
         }

@@ -1,8 +1,8 @@
 //! The "processed profile" of <https://profiler.firefox.com>.
 //!
 //! The format is described in `src/types/profile.ts` and `docs-developer/CHANGELOG-formats.md` of the repository
-//! `firefox-devtools/profiler`. As that program's own importer of DHAT's heap profiles does, each value is a thread of
-//! its own; the innermost frame of a stack is the class of the objects.
+//! `firefox-devtools/profiler`. As in that program's importer of DHAT's heap profiles, each value is a separate thread. The
+//! innermost frame of a stack is the class of the objects.
 
 use std::io::{self, Write};
 
@@ -13,7 +13,7 @@ use crate::group::Names;
 use crate::profile::{Profile, SiteRow};
 use memprof_paths::guess_gem;
 
-/// The first version with all tables shared by the threads and their sources named as today. Viewers upgrade it.
+/// The first version in which threads share all tables and sources have today's names. Viewers upgrade it.
 const VERSION: u32 = 61;
 
 /// Indices of the categories in [`categories`].
@@ -21,13 +21,13 @@ const RUBY: u32 = 1;
 const NATIVE: u32 = 2;
 const CLASS: u32 = 3;
 
-/// Type of a resource of which the viewer knows nothing but the name.
+/// Type of a resource that is just a name to the viewer.
 const RESOURCE: u32 = 0;
 
-/// Writes the threads of all values that are not zero; the viewer opens the one of `value`.
+/// Writes a thread for each nonzero value; the viewer opens the one of `value`.
 ///
 /// # Errors
-/// Those of `out`.
+/// Errors of `out`.
 pub fn write(profile: &Profile, value: Value, out: &mut impl Write) -> io::Result<()> {
     let names = Names::new(profile);
     let rows = names.rows();
@@ -76,12 +76,12 @@ fn meta(profile: &Profile, selected: usize) -> Json {
     })
 }
 
-/// A line of the viewer's panel on the profile.
+/// A line in the viewer's profile info panel.
 fn entry(label: &str, value: &str) -> Json {
     json!({ "label": label, "format": "string", "value": value })
 }
 
-/// Kinds of frames. The viewer wants one that is grey.
+/// Kinds of frames. The viewer requires a grey one.
 fn categories() -> Json {
     let category = |name: &str, color: &str| json!({ "name": name, "color": color, "subcategories": ["Other"] });
     json!([
@@ -110,11 +110,11 @@ fn thread(profile: &Profile, id: usize, rows: &[SiteRow], stacks: &[u32], value:
         "pausedRanges": [],
         "isMainThread": id == 0,
         "pid": profile.meta.pid.to_string(),
-        // Threads of one process must differ in this.
+        // Must be unique among the threads of a process.
         "tid": id,
         "samples": {
             "length": stack.len(),
-            // A profile knows sums and not when objects were allocated, but the viewer draws a sample where it has its time.
+            // A profile has only sums, not allocation times, but the viewer draws samples by time.
             "time": (0..stack.len()).collect::<Vec<usize>>(),
             "stack": stack,
             "weight": weight,
@@ -133,14 +133,14 @@ enum Function {
     Class(u32),
 }
 
-/// What makes two nodes of the stack table one.
+/// Key of a node in the stack table.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Node {
     Stack(u32),
     Leaf(u32, u32),
 }
 
-/// The tables that the threads share, filled as they are used.
+/// Tables shared by the threads, filled on demand.
 struct Tables<'p> {
     profile: &'p Profile,
     names: &'p Names<'p>,
@@ -306,7 +306,7 @@ fn column<T, C: Into<Json>>(rows: &[T], cell: impl Fn(&T) -> C) -> Vec<Json> {
     rows.iter().map(|row| cell(row).into()).collect()
 }
 
-/// A column with the same in each row.
+/// A column with the same value in each row.
 fn fill<T>(rows: &[T], cell: impl Into<Json>) -> Vec<Json> {
     vec![cell.into(); rows.len()]
 }

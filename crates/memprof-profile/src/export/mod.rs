@@ -16,7 +16,7 @@ use crate::profile::{Profile, SiteRow};
 /// A format of another tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Lines of `frame;frame;frame weight`, as flame graph scripts read them.
+    /// Lines of `frame;frame;frame weight`, as flame graph scripts expect.
     Collapsed,
     /// JSON of <https://www.speedscope.app>.
     Speedscope,
@@ -44,21 +44,21 @@ impl FromStr for Format {
     }
 }
 
-/// The number that an export shows, where the format has room for one.
+/// The number to export, where the format has room for only one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// Bytes of all objects made.
+    /// Bytes of all objects allocated.
     AllocatedBytes,
-    /// Number of objects made.
+    /// Number of objects allocated.
     AllocatedObjects,
-    /// Bytes of the objects that live at the end.
+    /// Bytes of the objects live at the end.
     RetainedBytes,
-    /// Number of objects that live at the end.
+    /// Number of objects live at the end.
     RetainedObjects,
 }
 
 impl Value {
-    /// All values, in the order in which exports list them.
+    /// All values, in the order of exports.
     pub const ALL: [Value; 4] = [
         Value::AllocatedBytes,
         Value::AllocatedObjects,
@@ -66,7 +66,7 @@ impl Value {
         Value::RetainedObjects,
     ];
 
-    /// The kind of objects that are counted.
+    /// The kind of objects counted.
     pub fn kind(self) -> Kind {
         match self {
             Value::AllocatedBytes | Value::AllocatedObjects => Kind::Allocated,
@@ -89,7 +89,7 @@ impl Value {
         }
     }
 
-    /// The value in words, as `allocated bytes`.
+    /// The value in words, such as `allocated bytes`.
     pub fn title(self) -> &'static str {
         match self {
             Value::AllocatedBytes => "allocated bytes",
@@ -118,9 +118,9 @@ impl FromStr for Value {
     }
 }
 
-/// `profile` in another tool's `format`. Formats that carry several values show `value` first.
+/// `profile` in another tool's `format`. Formats with several values show `value` first.
 ///
-/// The same profile gives the same bytes.
+/// The same profile always exports to the same bytes.
 pub fn export(profile: &Profile, format: Format, value: Value) -> Vec<u8> {
     let mut out = Vec::new();
     match format {
@@ -133,14 +133,14 @@ pub fn export(profile: &Profile, format: Format, value: Value) -> Vec<u8> {
     out
 }
 
-/// The values that an export shows: those that are not zero for all of `rows`, and in any case `wanted`.
+/// The values to export: those with a nonzero sum over `rows`, and always `wanted`.
 fn shown(rows: &[SiteRow], wanted: Value) -> Vec<Value> {
     let mut values = Value::ALL.to_vec();
     values.retain(|&value| value == wanted || rows.iter().any(|row| value.of(row) > 0));
     values
 }
 
-/// Numbers things in the order in which they come.
+/// Numbers keys in order of first appearance.
 struct Ids<K> {
     ids: FxHashMap<K, u32>,
     keys: Vec<K>,

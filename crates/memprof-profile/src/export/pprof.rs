@@ -1,8 +1,8 @@
-//! The format of <https://github.com/google/pprof>: a compressed protocol buffer, `proto/profile.proto` there.
+//! The format of <https://github.com/google/pprof>: a compressed protocol buffer, see `proto/profile.proto` there.
 //!
-//! Types of values are named as Go names those of its heap profiles (`alloc_objects`, `alloc_space`, `inuse_objects`,
-//! `inuse_space`), because viewers know them by these names. The class of the objects is the label `class`: `pprof
-//! -tagleaf class` shows it as the innermost frame, `-tagfocus class=String` keeps one.
+//! Value types have the names of Go's heap profiles (`alloc_objects`, `alloc_space`, `inuse_objects`, `inuse_space`), which
+//! viewers know. The class of the objects is the label `class`: `pprof -tagleaf class` shows it as the innermost frame,
+//! `-tagfocus class=String` selects one.
 
 use std::io::{self, Write};
 
@@ -11,7 +11,7 @@ use crate::group::Names;
 use crate::profile::Profile;
 use flate2::{Compression, GzBuilder};
 
-/// Types of the values and their order: that of Go's heap profiles.
+/// Value types in the order of Go's heap profiles.
 const TYPES: [(&str, &str, Value); 4] = [
     ("alloc_objects", "count", Value::AllocatedObjects),
     ("alloc_space", "bytes", Value::AllocatedBytes),
@@ -25,9 +25,9 @@ const MAPPING: u64 = 1;
 /// Writes all four values of a profile.
 ///
 /// # Errors
-/// Those of `out`.
+/// Errors of `out`.
 pub fn write(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
-    // Neither time nor operating system are in the header, so that equal profiles give equal bytes.
+    // The header has neither time nor operating system, so that equal profiles give equal bytes.
     let header = GzBuilder::new().mtime(0).operating_system(255);
     let mut gzip = header.write(out, Compression::default());
     gzip.write_all(&encode(profile))?;
@@ -63,7 +63,7 @@ fn encode(profile: &Profile) -> Vec<u8> {
     let mut mapping = Message::default();
     mapping.number(1, MAPPING);
     mapping.number(5, encoder.string(&meta.command));
-    // Functions, files and lines are known: nothing is left to look up in a binary.
+    // Functions, files and lines are known: there is nothing to look up in a binary.
     for field in [7, 8, 9] {
         mapping.number(field, 1);
     }
@@ -88,7 +88,7 @@ fn encode(profile: &Profile) -> Vec<u8> {
     message.bytes
 }
 
-/// Mean number of bytes between two recorded objects. Values are scaled up already; 1 means that all were recorded.
+/// Mean number of bytes between two recorded objects. Values are already scaled up; 1 means that all were recorded.
 fn period(profile: &Profile) -> u64 {
     if let Some(period) = profile.meta.malloc_sample {
         return period;
@@ -100,7 +100,7 @@ fn period(profile: &Profile) -> u64 {
     (u64::from(profile.meta.sample) * allocated.bytes / allocated.objects).max(1)
 }
 
-/// The tables that samples refer to, filled as they are used.
+/// Tables that samples refer to, filled on demand.
 struct Encoder<'p> {
     profile: &'p Profile,
     names: &'p Names<'p>,
@@ -122,7 +122,7 @@ impl<'p> Encoder<'p> {
             locations: Message::default(),
             location_ids: Ids::new(),
         };
-        // The format wants the empty string first.
+        // The format requires the empty string first.
         encoder.string("");
         encoder
     }
@@ -183,14 +183,14 @@ impl<'p> Encoder<'p> {
     }
 }
 
-/// A protocol buffer message: fields of numbers and of lengths with bytes.
+/// A protocol buffer message of numeric and length-delimited fields.
 #[derive(Default)]
 struct Message {
     bytes: Vec<u8>,
 }
 
 impl Message {
-    /// A field of a number; zero is what an absent field means.
+    /// A numeric field; zero is the default and is omitted.
     fn number(&mut self, field: u64, number: u64) {
         if number != 0 {
             self.varint(field << 3);
@@ -198,7 +198,7 @@ impl Message {
         }
     }
 
-    /// A field of several numbers.
+    /// A packed field of several numbers.
     fn packed(&mut self, field: u64, numbers: &[u64]) {
         let mut packed = Message::default();
         for &number in numbers {
@@ -225,7 +225,7 @@ impl Message {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Seven bits a byte, the lowest first; the eighth says that more follow.
+    /// Seven bits a byte, lowest first; the eighth means that more follow.
     fn varint(&mut self, mut number: u64) {
         while number >= 0x80 {
             self.bytes.push(number as u8 | 0x80);

@@ -1,8 +1,8 @@
-//! A small profile for the tests of exports: Ruby and C frames, names of one reading under two ids, hostile names.
+//! A small profile for tests of exports: Ruby and C frames, equal names under two ids, hostile names.
 
 use crate::profile::{Ages, Amount, Frame, Meta, Profile, SiteRow, StackNode};
 
-/// Two requests of a program that caches what it makes.
+/// Two requests of a program that caches its results.
 pub(crate) fn profile() -> Profile {
     let frame = |file, method: &str, first_line, native| Frame {
         file,

@@ -1,4 +1,4 @@
-//! The file format of <https://www.speedscope.app>, by its published JSON schema.
+//! The file format of <https://www.speedscope.app>, following its published JSON schema.
 //!
 //! One "sampled" profile per value, all with the same frames; the viewer lists them in its title bar. The innermost
 //! frame of a stack is the class of the objects.
@@ -54,10 +54,10 @@ struct Sampled<'s> {
     weights: Vec<u64>,
 }
 
-/// Writes the profiles of all values that are not zero; the viewer opens the one of `value`.
+/// Writes a profile for each nonzero value; the viewer opens the one of `value`.
 ///
 /// # Errors
-/// Those of `out`.
+/// Errors of `out`.
 pub fn write(profile: &Profile, value: Value, out: &mut impl Write) -> io::Result<()> {
     let names = Names::new(profile);
     let rows = names.rows();
@@ -107,7 +107,7 @@ fn sampled<'s>(rows: &[SiteRow], stacks: &'s [Vec<u32>], value: Value) -> Sample
     }
 }
 
-/// What makes two frames one.
+/// Key of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Key {
     Line(u32, u32),

@@ -1,4 +1,4 @@
-//! What all exports have in common. That other programs read them is checked by spec/exports.
+//! Properties common to all exports. spec/exports checks that other programs can read them.
 
 use std::io::Read;
 

@@ -1,9 +1,9 @@
-//! Groups and sites of random profiles, compared with the simplest way to compute them.
+//! Groups and sites of random profiles, compared with a naive implementation.
 
 use super::*;
 use crate::profile::{Frame, StackNode};
 
-/// Sums by label with nothing but the words of the definition.
+/// Sums by label, straight from the definition.
 fn naive(profile: &Profile, by: By, sort: Sort) -> Vec<(String, Amount)> {
     let mut groups: Vec<(String, Amount)> = Vec::new();
     for row in &profile.rows {
@@ -31,7 +31,7 @@ fn naive(profile: &Profile, by: By, sort: Sort) -> Vec<(String, Amount)> {
     groups
 }
 
-/// A profile of many rows with few names, so that names meet under several ids.
+/// A profile of many rows with few names, so that the same name occurs under several ids.
 fn random_profile(seed: u64, rows: usize, names: u64) -> Profile {
     let mut state = seed;
     let mut below = move |limit: u64| {
@@ -130,7 +130,7 @@ fn sites_read_differently_and_add_up() {
     }
 }
 
-/// Not a benchmark: a guard against work that grows with the square of the rows.
+/// Not a benchmark: a guard against quadratic work.
 #[test]
 fn takes_many_rows_in_a_moment() {
     let profile = random_profile(3, 100_000, 2_000);

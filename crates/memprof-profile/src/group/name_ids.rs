@@ -1,7 +1,7 @@
-//! Ids that stand for names: two files, frames or stacks that read the same have one id here.
+//! Ids by name: files, frames or stacks with the same text share one id here.
 //!
-//! A host may know one file or class under several ids (a class that was redefined, a script that was loaded
-//! twice). People see names only, so rows that read the same are one row.
+//! A host may know one file or class under several ids (a redefined class, a script loaded twice). People see only names, so
+//! rows with the same text are merged.
 
 use std::hash::Hash;
 
@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use super::named;
 use crate::profile::{Amount, Profile, SiteRow};
 
-/// For each id of a profile the first id that has the same name.
+/// Maps each id of a profile to the first id with the same name.
 pub(crate) struct Names<'p> {
     profile: &'p Profile,
     files: Vec<u32>,
@@ -27,7 +27,7 @@ impl<'p> Names<'p> {
         let classes = first_ids(profile.classes.iter());
         let methods = first_ids(profile.frames.iter().map(|frame| &frame.method));
         let frames = first_ids(profile.frames.iter().zip(&methods).map(|(frame, method)| {
-            // The file of a native frame means nothing.
+            // The file of a native frame is meaningless.
             let file = (!frame.native).then(|| files[frame.file as usize]);
             (file, *method)
         }));
@@ -55,8 +55,7 @@ impl<'p> Names<'p> {
         stacks
     }
 
-    /// The rows of the profile with first ids instead of ids, and those that read the same as one, in the order of
-    /// their first appearance.
+    /// The rows of the profile with first ids, merged where they have the same text, in the order of their first appearance.
     pub(crate) fn rows(&self) -> Vec<SiteRow> {
         let mut rows: Vec<SiteRow> = Vec::new();
         let mut places = FxHashMap::default();
@@ -106,7 +105,7 @@ impl<'p> Names<'p> {
         })
     }
 
-    /// The file and line that `node` is at. A method written in C is where its caller is, as in Ruby's backtraces.
+    /// The file and line of `node`. A method written in C is located at its caller, as in Ruby's backtraces.
     pub(crate) fn place(&self, node: u32) -> (&'p str, u32) {
         let at = self
             .path(node)
@@ -120,12 +119,12 @@ impl<'p> Names<'p> {
         }
     }
 
-    /// The id that stands for the frame of `node`.
+    /// The first id with the text of `node`'s frame.
     pub(crate) fn frame_id(&self, node: u32) -> u32 {
         self.frames[self.profile.stacks[node as usize].frame as usize]
     }
 
-    /// The id that stands for `node`: the same for all stacks that read the same.
+    /// The first id with the text of `node`'s stack.
     pub(crate) fn stack_id(&self, node: u32) -> u32 {
         self.stacks[node as usize]
     }
@@ -141,7 +140,7 @@ impl<'p> Names<'p> {
     }
 }
 
-/// For each of `names` the index of the first that equals it.
+/// For each of `names`, the index of the first equal one.
 pub(super) fn first_ids<K: Hash + Eq>(names: impl Iterator<Item = K>) -> Vec<u32> {
     let mut first = FxHashMap::default();
     names

@@ -1,4 +1,4 @@
-//! Sites without regard to their stacks: what tables show, one line for each file, line, method and class.
+//! Sites regardless of their stacks, for tables: one row per file, line, method and class.
 
 use std::collections::hash_map::Entry;
 
@@ -8,10 +8,10 @@ use super::site_rows::SiteRows;
 use super::{Kind, SiteReport, Sort, keep_most};
 use crate::profile::{Profile, SiteRow};
 
-/// The sum of the rows of one place; its stack is the one that most is retained by.
+/// Sum of the rows of one place, with the stack of the row that retains most.
 struct Sum {
     row: SiteRow,
-    /// Bytes retained and allocated of the row that the stack is from.
+    /// Bytes retained and allocated by the row of that stack.
     main: (u64, u64),
 }
 
@@ -31,8 +31,8 @@ impl Sum {
 }
 
 impl Profile {
-    /// The places that have objects of `kind`: how many there are, and the first `limit` of them, those with most first,
-    /// equal ones by file, line, class and method.
+    /// Places that have objects of `kind`: their number, and the first `limit` of them, largest first, ties by file, line,
+    /// class and method.
     pub fn places(&self, kind: Kind, sort: Sort, limit: usize) -> (usize, Vec<SiteReport>) {
         let sites = SiteRows::new(self);
         let mut sums: FxHashMap<(&str, u32, &str, &str), Sum> = FxHashMap::default();

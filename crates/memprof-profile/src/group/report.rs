@@ -1,4 +1,4 @@
-//! A profile with all its names resolved: what JSON shows and what lists of sites are made from.
+//! A profile with all names resolved: the source of JSON and of site lists.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
@@ -15,7 +15,7 @@ pub struct AgesReport {
     pub max: u32,
 }
 
-/// The objects of one class that were allocated at one place, on one stack.
+/// The objects of one class allocated at one place, by one stack.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SiteReport {
     /// Path of the file.
@@ -26,22 +26,22 @@ pub struct SiteReport {
     pub method: String,
     /// Name of the class.
     pub class: String,
-    /// All objects made.
+    /// All objects allocated.
     pub allocated: Amount,
-    /// Those that live at the end.
+    /// Objects live at the end.
     pub retained: Amount,
-    /// Those that were freed.
+    /// Objects freed.
     pub freed: Amount,
-    /// How old they became.
+    /// Ages of the freed objects.
     pub ages: AgesReport,
-    /// Those that were alive when memory was largest.
+    /// Objects live when memory peaked.
     #[serde(skip_serializing_if = "Amount::is_none")]
     pub peak: Amount,
     /// Frames as `file:line:in method`, innermost first.
     pub stack: Vec<String>,
 }
 
-/// A place that made strings.
+/// A place that allocated strings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StringLocation {
     /// `file:line`.
@@ -53,7 +53,7 @@ pub struct StringLocation {
 /// A string value and the places that allocated it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StringReport {
-    /// The value, as far as it was kept.
+    /// The value, possibly truncated.
     pub value: String,
     /// Number of strings with this value.
     pub objects: u64,
@@ -77,23 +77,24 @@ pub struct Report {
     pub meta: Meta,
     /// Sums of all sites.
     pub totals: Totals,
-    /// All sites, those that allocated most bytes first.
+    /// All sites, most allocated bytes first.
     pub sites: Vec<SiteReport>,
     /// String values, most first.
     pub strings: Strings,
 }
 
 impl Profile {
-    /// The sites with all names resolved: those that allocated most first, equal ones by location, method and class.
+    /// The sites with all names resolved: largest allocation first, ties by location, method and class.
     ///
-    /// Rows that read the same are one row. `limit` keeps the first so many.
+    /// Rows with the same text are merged. `limit` keeps only the first ones.
     pub fn sites(&self, sort: Sort, limit: Option<usize>) -> Vec<SiteReport> {
         let sites = SiteRows::new(self);
         let rows = sites.rows(sort, limit);
         rows.iter().map(|row| sites.whole_site(row)).collect()
     }
 
-    /// The string values of one kind with their locations: most first, ties by value. Those of freed strings and of the peak are not known.
+    /// The string values of one kind with their locations: most first, ties by value. Unknown for freed strings and for the
+    /// peak.
     pub fn strings(&self, kind: Kind, limit: Option<usize>) -> Vec<StringReport> {
         let rows = match kind {
             Kind::Allocated => self.strings_allocated.as_slice(),
@@ -137,7 +138,7 @@ impl Profile {
         }
     }
 
-    /// Names of the files that the rows and strings of this profile have their sites in, in order.
+    /// Names of the files with rows or strings in this profile, sorted.
     pub fn file_names(&self) -> Vec<&str> {
         let sites = self
             .rows
@@ -148,15 +149,15 @@ impl Profile {
         distinct(sites.chain(strings), &self.files)
     }
 
-    /// Names of the classes that the rows of this profile are of, in order.
+    /// Names of the classes with rows in this profile, sorted.
     pub fn class_names(&self) -> Vec<&str> {
         distinct(self.rows.iter().map(|row| row.class), &self.classes)
     }
 
-    /// The part of this profile whose sites are in `files` and whose objects are of `classes`, by the names that
-    /// [`Profile::file_names`] and [`Profile::class_names`] list; `None` keeps all.
+    /// The part of this profile with sites in `files` and objects of `classes`, by the names from [`Profile::file_names`] and
+    /// [`Profile::class_names`]; `None` selects all.
     ///
-    /// Strings are kept by the files that made them, and only if the class `String` is kept.
+    /// Strings are selected by the file that allocated them, and only if the class `String` is selected.
     pub fn filter(&self, files: Option<&[String]>, classes: Option<&[String]>) -> Profile {
         let keep_file = kept(&self.files, files);
         let keep_class = kept(&self.classes, classes);
@@ -216,7 +217,7 @@ fn distinct(ids: impl Iterator<Item = u32>, names: &[String]) -> Vec<&str> {
     names
 }
 
-/// For each of `names` whether it is wanted.
+/// For each of `names`, whether it is wanted.
 fn kept(names: &[String], wanted: Option<&[String]>) -> Vec<bool> {
     let Some(wanted) = wanted else {
         return vec![true; names.len()];
@@ -228,7 +229,7 @@ fn kept(names: &[String], wanted: Option<&[String]>) -> Vec<bool> {
         .collect()
 }
 
-/// `row` with only the locations whose file is kept.
+/// `row` with only the locations in selected files.
 fn filter_string(row: &StringRow, keep_file: &[bool]) -> Option<StringRow> {
     let locations = row
         .locations

@@ -1,4 +1,4 @@
-//! The sites of a profile one by one: their order, and what each says, without holding the names of all of them.
+//! Sites of a profile one by one: their order and contents, without all names in memory at once.
 
 use std::cell::OnceCell;
 use std::cmp::Ordering;
@@ -10,17 +10,17 @@ use super::{AgesReport, Names, SiteReport, Sort, named};
 use crate::profile::{Amount, Profile, SiteRow};
 use memprof_paths::guess_gem;
 
-/// Bytes after which what was written is flushed.
+/// Buffered bytes after which output is flushed.
 const CHUNK: usize = 1 << 16;
 
-/// Rows of a profile with the lines of their stacks, each made once: stacks have most of their frames in common.
+/// Rows of a profile with the lines of their stacks, each built once: stacks share most of their frames.
 pub struct SiteRows<'p> {
     profile: &'p Profile,
     names: Names<'p>,
     lines: Vec<OnceCell<Box<str>>>,
 }
 
-/// What JSON says of a site, in this order.
+/// JSON fields of a site, in this order.
 #[derive(Serialize)]
 struct Head<'a> {
     file: &'a str,
@@ -51,8 +51,8 @@ impl<'p> SiteRows<'p> {
         &self.names
     }
 
-    /// Rows that read the same are one: most allocated first, equal ones by location, method, class and stack; of those
-    /// the first `limit`.
+    /// Rows with the same text are merged: largest allocation first, ties by location, method, class and stack; only the first
+    /// `limit`.
     pub fn rows(&self, sort: Sort, limit: Option<usize>) -> Vec<SiteRow> {
         let rows = self.names.rows();
         let mut rows = super::keep_most(rows, limit, |row| sort.measure(row.allocated));
@@ -79,7 +79,7 @@ impl<'p> SiteRows<'p> {
         )
     }
 
-    /// The order of the stacks' lines, innermost first.
+    /// Compares the lines of two stacks, innermost first.
     pub(super) fn compare_stacks(&self, a: u32, b: u32) -> Ordering {
         if a == b {
             return Ordering::Equal;
@@ -99,7 +99,7 @@ impl<'p> SiteRows<'p> {
         }
     }
 
-    /// A frame of a stack in the form of Ruby's backtraces.
+    /// A frame of a stack in the format of Ruby's backtraces.
     pub fn line(&self, node: u32) -> &str {
         self.lines[node as usize].get_or_init(|| {
             let (file, line) = self.names.place(node);
@@ -157,7 +157,7 @@ impl<'p> SiteRows<'p> {
         if out.is_empty() { Ok(()) } else { chunk(&out) }
     }
 
-    /// `lines` has the lines of stacks as JSON: most of them are written thousands of times.
+    /// `lines` caches stack lines as JSON: most of them are written thousands of times.
     fn write_row(&self, row: &SiteRow, lines: &mut [Option<Box<[u8]>>], out: &mut Vec<u8>) {
         let (file, line, method, class) = self.place(row);
         let head = Head {
@@ -190,7 +190,7 @@ impl<'p> SiteRows<'p> {
     }
 }
 
-/// Numbers and strings into memory: nothing that could fail.
+/// Writing numbers and strings to memory can't fail.
 fn write(out: &mut Vec<u8>, data: &(impl Serialize + ?Sized)) {
     let _ = serde_json::to_writer(out, data);
 }

@@ -1,6 +1,6 @@
-//! The texts of the lines that allocated, as they are in the files when the report is written.
+//! The source text of lines that allocated, read from the files when the report is written.
 //!
-//! They are what finds a line again after a change has moved it.
+//! A line that moved is found again by its text.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,14 +10,13 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::named;
 use crate::profile::Profile;
 
-/// No source file is larger.
+/// Larger files are skipped.
 const LARGEST: u64 = 8 << 20;
-/// Characters of a line that are kept.
+/// Maximum length of a line's text in characters.
 const LONGEST: usize = 200;
 
 impl Profile {
-    /// Texts of lines that have sites, by file and line, without the blanks around them. Files that cannot be read, or
-    /// are none, are left out.
+    /// Text of the lines with sites, by file and line, stripped. Unreadable files and non-files are omitted.
     pub fn sources(&self) -> BTreeMap<&str, BTreeMap<u32, String>> {
         let mut lines: FxHashMap<u32, FxHashSet<u32>> = FxHashMap::default();
         for row in &self.rows {

@@ -1,13 +1,13 @@
 //! Whether growth slows down: Laplace's test for a trend in the rate of events.
 //!
-//! A leak adds at a constant rate. A memo with many possible keys looks the same for a while, but it adds less and less,
-//! as more and more of its keys are there. The centre of gravity of what was added then lies before the middle of the
-//! runs. Each increase is weighed by its own size, so that ten objects added at once are one event, not ten.
+//! A leak adds objects at a constant rate. A memo with many possible keys looks the same for a while, but it adds fewer and
+//! fewer as more of its keys are present. The centroid of the additions then lies before the middle of the runs. Each increase
+//! is weighted by its own size, so that ten objects added at once are one event, not ten.
 //!
 //! Source: D. R. Cox, P. A. W. Lewis, "The Statistical Analysis of Series of Events" (1966), 3.3.
 
-/// Laplace's statistic of a series of live counts, one per run: nearly normal with mean 0 and standard deviation 1 if
-/// objects are added at a constant rate, negative if ever fewer are, positive if ever more. 0 if nothing changes.
+/// Laplace's statistic of a series of live counts, one per run: nearly normal with mean 0 and standard deviation 1 if objects
+/// are added at a constant rate, negative if the rate falls, positive if it rises. 0 if nothing changes.
 ///
 /// ```
 /// use memprof_profile::growth::acceleration;

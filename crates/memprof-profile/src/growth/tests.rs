@@ -39,7 +39,7 @@ fn series(count: impl FnMut(u64) -> f64) -> Vec<u64> {
         .collect()
 }
 
-/// The share of many random series that is said to grow.
+/// The share of many random series that are reported to grow.
 fn share(make: impl Fn(&mut Random) -> Vec<u64>) -> f64 {
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let found = (0..2000).filter(|_| fit(&make(&mut random)).grows).count();
@@ -213,7 +213,7 @@ fn takes_long_series_and_large_counts() {
     assert!(grows(&[0, u64::MAX / 4, u64::MAX / 2, u64::MAX]));
 }
 
-/// The share of many series of `runs` counts whose rate Laplace's test says to fall, one-sided at 5%.
+/// The share of many series of `runs` counts that slow down by Laplace's test, one-sided at 5%.
 fn slowing(runs: u64, mut step: impl FnMut(&mut Random, u64) -> u64) -> f64 {
     let mut random = Random(7);
     let found = (0..2000).filter(|&trial| {
@@ -243,7 +243,7 @@ fn distinguishes_a_falling_rate_from_a_constant_one() {
         let found = slowing(240, |random, _| added * u64::from(random.below(5) == 0));
         assert!((0.03..0.07).contains(&found), "{added} at random: {found}");
     }
-    // A memo of 100 keys, each asked for by chance.
+    // A memo of 100 keys, each requested at random.
     let mut filled = 0;
     let memo = slowing(240, |random, run| {
         filled = if run == 0 { 0 } else { filled };
@@ -254,7 +254,7 @@ fn distinguishes_a_falling_rate_from_a_constant_one() {
     assert!(memo > 0.99, "{memo}");
 }
 
-/// Slope, bound and verdict as the books have them, without any thought of speed.
+/// Slope, bound and verdict by the book, regardless of speed.
 fn naive(counts: &[u64]) -> Fit {
     let theil = |counts: &[u64]| {
         let mut all = Vec::new();

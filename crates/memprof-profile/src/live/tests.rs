@@ -90,7 +90,7 @@ fn behaves_as_a_map() {
             );
         }
         if step % 50_000 == 49_999 {
-            // Compaction: all objects of pages 3.. move to pages 100 up; some are gone.
+            // Compaction: all objects of pages 3.. move to pages 100 up; some are freed.
             let moved = |at: u64| {
                 (at % 11 != 0).then(|| {
                     if at >> PAGE_BITS > 3 {
@@ -108,7 +108,7 @@ fn behaves_as_a_map() {
                 .filter_map(|(at, n)| Some((moved(at)?, n)))
                 .collect();
             assert_eq!(dead, before - oracle.len());
-            // And back, so that the next allocations meet them.
+            // And back, so that the next allocations collide with them.
             let back = |at: u64| {
                 Some(if at >> PAGE_BITS > 100 {
                     at - (102 << PAGE_BITS)

@@ -1,4 +1,4 @@
-//! What the recorder is asked for a report: profiles.
+//! Profiles from the recorder's data.
 
 use rustc_hash::FxHashMap;
 
@@ -10,7 +10,7 @@ use crate::sessions::{SegmentId, SessionId};
 use crate::sites::SiteId;
 use crate::string_values::StringCounts;
 
-/// What is alive of each cell, as found on the heap: objects, and their memsizes.
+/// Live objects of each cell and their memsizes, as found on the heap.
 #[derive(Debug, Default)]
 pub struct Survivors {
     /// Index is the cell's number.
@@ -38,10 +38,10 @@ impl Recorder {
         })
     }
 
-    /// What a session saw, as plain data.
+    /// The results of a session, as plain data.
     pub fn profile(&self, session: SessionId, survivors: &Survivors, meta: Meta) -> Profile {
         let mut builder = ProfileBuilder::new(&self.sites);
-        // Frames of two eras may read the same, so rows are distinguished by their text.
+        // Frames of two epochs may have the same text, so rows are distinguished by text.
         let mut rows: FxHashMap<(u32, u32, u32), (SiteId, SiteRow)> = FxHashMap::default();
         let mut peak = self
             .peak(session)

@@ -1,4 +1,4 @@
-//! Objects by place and class, for tests that limit them.
+//! Objects by place and class, for tests that limit allocations.
 
 use rustc_hash::FxHashMap;
 
@@ -8,8 +8,8 @@ use crate::group::NO_NAME;
 use crate::profile::Amount;
 use crate::sessions::SessionId;
 
-/// The objects of one class that were allocated at one line. Unlike in other reports, anonymous classes of the same name
-/// have a row each if the session told them apart.
+/// The objects of one class allocated at one line. Unlike in other reports, anonymous classes with the same name have separate
+/// rows if the session distinguished them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CountRow {
     /// Path of the file.
@@ -18,13 +18,13 @@ pub struct CountRow {
     pub line: u32,
     /// Name of the class.
     pub class: String,
-    /// What distinguishes an anonymous class from others of its name, or 0.
+    /// Distinguishes an anonymous class from others of its name, or 0.
     pub identity: u32,
-    /// Objects that were not reported freed.
+    /// Objects not reported as freed.
     pub live: u64,
-    /// All objects. Bytes: memsize, of those that were freed as it was then.
+    /// All objects. Bytes: memsize, for freed objects at the time of the free.
     pub allocated: Amount,
-    /// Those that were found alive. Bytes: memsize.
+    /// Objects found live. Bytes: memsize.
     pub retained: Amount,
 }
 

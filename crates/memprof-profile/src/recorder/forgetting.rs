@@ -1,7 +1,7 @@
-//! Sites of which nothing is alive, forgotten where there are too many: a program that evaluates code under ever new names
-//! has ever new sites, and a server that is tracked for good would have no end of them.
+//! Removes sites without live objects when there are too many: a program that keeps evaluating code under new names has ever
+//! new sites, and in a server that is always tracked they would grow without bound.
 //!
-//! What they have counted is added to one site of each segment, so that sums stay right.
+//! Their counts are added to one site per segment, so that sums remain correct.
 
 use rustc_hash::FxHashMap;
 
@@ -10,22 +10,22 @@ use super::stats::Rows;
 use crate::cells::CellId;
 use crate::sites::{FrameId, FrameKey, Site, SiteId};
 
-/// Counters that are kept in any case; with their sites they take some 15 MB at most. Beyond that there are at most one and a
-/// half times as many as had live objects when they were looked through last.
+/// Minimum number of counters kept; with their sites they take at most some 15 MB. Beyond that, the limit is one and a half
+/// times the counters with live objects at the last check.
 pub const KEPT_CELLS: usize = 1 << 14;
 
-/// Where the objects of forgotten sites were allocated, and what they are.
+/// Location and class of removed sites.
 pub const FORGOTTEN: &str = "(forgotten)";
 
 impl Recorder {
-    /// True if there are so many counters that [`Recorder::forget_dead`] is worth its time.
+    /// True if there are enough counters to make [`Recorder::forget_dead`] worthwhile.
     #[inline]
     pub fn is_crowded(&self) -> bool {
         self.cells.len() >= self.most_cells.max(KEPT_CELLS)
     }
 
-    /// Forgets all sites of which nothing is alive. Sites and frames have other numbers from then on: `frames` are kept,
-    /// and get theirs. Only if no session wants strings or a peak, which name sites.
+    /// Removes all sites without live objects. Sites and frames are renumbered: `frames` are kept and updated. Only if no
+    /// session wants strings or a peak, which refer to sites.
     pub fn forget_dead<'a>(&mut self, frames: impl Iterator<Item = &'a mut FrameId>) {
         let frames: Vec<&mut FrameId> = frames.collect();
         let forgotten = self.forgotten_site();
@@ -53,7 +53,7 @@ impl Recorder {
         self.most_cells = self.cells.len() / 2 * 3;
     }
 
-    /// Adds the counts of dead cells of a segment to one.
+    /// Merges the counts of dead cells of a segment into one cell.
     fn join_dead(&mut self, segment: usize, forgotten: SiteId) {
         let Some(by_site) = self.by_site.get(segment) else {
             return;
@@ -153,7 +153,7 @@ mod tests {
         let forgotten = counts.iter().find(|row| row.file == FORGOTTEN).unwrap();
         assert_eq!(forgotten.live, 0);
         assert!(forgotten.allocated.objects > 2 * KEPT_CELLS as u64);
-        // The kept object's record names its site still.
+        // The kept object's record still refers to its site.
         recorder.freed(40);
         assert_eq!(recorder.stats(session), []);
         recorder.forget_dead([].into_iter());

@@ -1,15 +1,15 @@
-//! When each GC generation began.
+//! Start times of GC generations.
 //!
-//! A clock read at each allocation would cost as much as the rest of it, so an object's time is that of its generation.
+//! Reading the clock at each allocation would double its cost, so an object's time is that of its generation.
 
-/// Generations that are remembered one by one; of more, every second one, then every fourth.
+/// Generations stored one by one; beyond that every second one, then every fourth.
 const MOST: usize = 1 << 16;
 
-/// Beginnings of generations, oldest first.
+/// Start times of generations, oldest first.
 #[derive(Debug)]
 pub struct Generations {
     begun: Vec<(u32, u64)>,
-    /// Generations from one that is remembered to the next.
+    /// Distance between stored generations.
     step: u32,
 }
 
@@ -23,7 +23,7 @@ impl Default for Generations {
 }
 
 impl Generations {
-    /// A generation begins.
+    /// Stores the start of a generation.
     pub fn push(&mut self, generation: u32, time: u64) {
         let due = |(last, _): &(u32, u64)| generation.wrapping_sub(*last) >= self.step;
         if !self.begun.last().is_none_or(due) {
@@ -40,7 +40,7 @@ impl Generations {
         self.begun.push((generation, time));
     }
 
-    /// When the generation began, or one shortly before it; 0 if it is older than all that are known.
+    /// Start time of the generation or of one shortly before it; 0 if it is older than all stored ones.
     pub fn time(&self, generation: u32) -> u64 {
         let after = self
             .begun

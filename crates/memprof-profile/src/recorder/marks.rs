@@ -1,4 +1,4 @@
-//! What was allocated under each mark (see [`crate::sessions`]): while which file was loaded.
+//! Allocations by mark (see [`crate::sessions`]), that is, by the file being loaded.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +15,11 @@ const CODE: &str = "<iseq>";
 pub struct MarkRow {
     /// The mark; 0 for threads without one.
     pub mark: u32,
-    /// All objects. Bytes: memsize, of those that were freed as it was then.
+    /// All objects. Bytes: memsize, for freed objects at the time of the free.
     pub allocated: Amount,
-    /// Those that were found alive. Bytes: memsize.
+    /// Objects found live. Bytes: memsize.
     pub retained: Amount,
-    /// Of those found alive, the instruction sequences.
+    /// Instruction sequences among `retained`.
     pub code: Amount,
 }
 

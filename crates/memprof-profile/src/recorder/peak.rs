@@ -1,9 +1,9 @@
-//! Which sites the memory belonged to when it was largest.
+//! Memory by site when it peaked.
 //!
-//! Memory falls only when a collection sweeps, so it is largest when one starts. If the process then uses more than at the
-//! last peak, by [`STEP`], the live objects of each cell are noted: what has been counted, without a look at the heap. What
-//! they had in bytes is known later. Those that this collection frees are counted with their bytes as they are freed;
-//! those that survive it are measured on the heap, as soon as that can be walked ([`Recorder::measured`]).
+//! Memory falls only when a GC sweeps, so it peaks when one starts. If the process then uses more than at the last peak, by
+//! [`STEP`], the live objects of each cell are noted from the counts, without a heap walk. Their bytes become known later:
+//! objects freed by this GC are counted as they are freed, and survivors are measured as soon as the heap can be walked
+//! ([`Recorder::measured`]).
 
 use rustc_hash::FxHashMap;
 
@@ -14,16 +14,16 @@ use crate::profile::Amount;
 use crate::sessions::SessionId;
 use crate::sites::SiteId;
 
-/// How much larger than the last peak a new one is, in percent. A measurement walks the heap, so there may not be one for
-/// each collection of a heap that grows; this is how far memory may have been above the peak that is reported.
+/// Minimum distance of a new peak from the last one, in percent. A measurement walks the heap, so a growing heap can't have one
+/// per GC. Memory may have exceeded the reported peak by this much.
 const STEP: u64 = 10;
 
-/// The process when a collection started.
+/// The process at the start of a GC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moment {
-    /// Bytes of the slots of recorded objects; the recorder fills it in.
+    /// Bytes of the slots of recorded objects; set by the recorder.
     pub slots: u64,
-    /// Bytes of malloc that are in use, if known.
+    /// malloc'ed bytes in use, if known.
     pub malloc: Option<u64>,
     /// Resident set size, if known.
     pub resident: Option<u64>,
@@ -32,8 +32,8 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// Bytes by which peaks are compared: what objects and malloc use. What the process has from the kernel counts only
-    /// where malloc does not say what it uses, as it falls late or never.
+    /// Bytes to compare peaks by: those used by objects and malloc. Resident memory counts only where malloc doesn't report its
+    /// use, as it falls late or never.
     fn used(&self) -> u64 {
         match (self.malloc, self.resident) {
             (Some(malloc), _) => malloc + self.slots,
@@ -43,12 +43,12 @@ impl Moment {
     }
 }
 
-/// The largest memory of a session.
+/// The memory peak of a session.
 #[derive(Clone, Debug, Default)]
 pub struct Peak {
     /// The process at that moment.
     pub moment: Moment,
-    /// What of each site was alive or not yet collected.
+    /// Objects of each site that were live or not yet collected.
     pub sites: FxHashMap<SiteId, Amount>,
 }
 
@@ -56,7 +56,7 @@ pub struct Peak {
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     highest: u64,
-    /// The next collection counts if it has more at all.
+    /// The next GC counts if it has more at all.
     last: bool,
     noted: Option<Noted>,
     peak: Option<Peak>,
@@ -68,7 +68,7 @@ struct Noted {
     moment: Moment,
     generation: u32,
     cells: Vec<NotedCell>,
-    /// The collection that began then has been swept: what it freed is known.
+    /// The GC that began then has swept: its frees are known.
     swept: bool,
 }
 
@@ -78,7 +78,7 @@ struct NotedCell {
     site: SiteId,
     scale: u64,
     live: u64,
-    /// What the cell had freed before; once swept, what the collection freed.
+    /// Frees of the cell before; once swept, those of the GC.
     freed: Amount,
 }
 
@@ -88,20 +88,20 @@ impl Recorder {
         self.watches.insert(session, Watch::default());
     }
 
-    /// True if some session's peak is wanted.
+    /// True if a peak is wanted by some session.
     #[inline]
     pub fn watches_peaks(&self) -> bool {
         !self.watches.is_empty()
     }
 
-    /// The next collection is the last that may be the peak of this session.
+    /// The next GC is the last candidate for the peak of this session.
     pub fn last_peak(&mut self, session: SessionId) {
         if let Some(watch) = self.watches.get_mut(&session) {
             watch.last = true;
         }
     }
 
-    /// A collection starts, and has freed nothing yet. True if there is something to measure when it is over.
+    /// A GC starts, and has freed nothing yet. True if there is something to measure after it.
     pub fn collection_starts(&mut self, moment: Moment) -> bool {
         let recorded = self.live.slot_bytes();
         let mut watches = std::mem::take(&mut self.watches);
@@ -167,7 +167,7 @@ impl Recorder {
         }
     }
 
-    /// The sessions that have something to measure, and the last generation of the objects that they need: see [`Recorder::measured`].
+    /// Sessions with something to measure, each with the last generation of the objects to include: see [`Recorder::measured`].
     pub fn to_measure(&self) -> Vec<(SessionId, u32)> {
         let watches = self.watches.iter();
         watches
@@ -180,8 +180,8 @@ impl Recorder {
         record.age(self.generation) >= self.generation.wrapping_sub(generation)
     }
 
-    /// What is alive of a session's objects that were allocated up to the generation of [`Recorder::to_measure`], and was
-    /// measured after the sweep of the collection that then began.
+    /// Adds the live objects of a session, allocated up to the generation of [`Recorder::to_measure`] and measured after the
+    /// sweep of the GC that then began.
     pub fn measured(&mut self, session: SessionId, survivors: &Survivors) {
         let Some(mut noted) = (self.watches.get_mut(&session)).and_then(|watch| watch.noted.take())
         else {
@@ -195,7 +195,7 @@ impl Recorder {
             let survived = survivors.amounts.get(cell.id.0 as usize);
             let mut known = cell.freed;
             known.add(survived.copied().unwrap_or_default());
-            // Freed between the sweep and the walk: like the others.
+            // Objects freed between the sweep and the walk are assumed to be of average size.
             let bytes = match known.objects {
                 0 => 0,
                 objects => {
@@ -213,7 +213,7 @@ impl Recorder {
         }
     }
 
-    /// The largest memory of a session, if it is watched and a collection has started.
+    /// The memory peak of a session, if it is watched and a GC has started.
     pub fn peak(&self, session: SessionId) -> Option<&Peak> {
         self.watches.get(&session)?.peak.as_ref()
     }

@@ -2,12 +2,12 @@ use super::tests::{allocate, options};
 use super::*;
 use crate::profile::{Meta, Profile};
 
-/// A recorder of one session, whose objects have known sizes.
+/// A recorder with one session, whose objects have known sizes.
 struct Heap {
     recorder: Recorder,
     session: SessionId,
     generation: u32,
-    /// Address and bytes of the objects that live.
+    /// Address and bytes of live objects.
     objects: FxHashMap<u64, u64>,
 }
 
@@ -31,7 +31,7 @@ impl Heap {
         }
     }
 
-    /// A collection that frees some objects; the process uses `malloc` bytes when it starts.
+    /// A GC that frees some objects; the process uses `malloc` bytes when it starts.
     fn collect(&mut self, malloc: u64, garbage: std::ops::Range<u64>) {
         let moment = Moment {
             malloc: Some(malloc),
@@ -99,7 +99,7 @@ fn a_smaller_moment_later_is_no_peak() {
     heap.collect(105_000, 0..0);
     heap.measure();
     assert_eq!(heap.peak(), [(1, 10, 1000)]);
-    // The last collection counts if it has more at all.
+    // The last GC counts if it has more at all.
     heap.recorder.last_peak(heap.session);
     heap.collect(105_001, 0..0);
     heap.measure();
@@ -111,7 +111,7 @@ fn collections_before_the_walk_take_nothing_from_the_peak() {
     let mut heap = Heap::new();
     heap.allocate(1, 0..100, 1000);
     heap.collect(500_000, 0..40);
-    // Objects of the same line that are no part of it, and are freed before the walk; and some that were.
+    // Objects of the same line that are not part of it and are freed before the walk, and some that are.
     heap.allocate(1, 200..300, 3);
     heap.collect(100_000, 200..300);
     heap.collect(100_000, 40..50);

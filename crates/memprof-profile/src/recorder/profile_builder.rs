@@ -1,11 +1,11 @@
-//! Out of the recorder's tables, into a profile.
+//! Builds profiles from the recorder's tables.
 
 use rustc_hash::FxHashMap;
 
 use crate::profile::{Amount, Frame, Profile, SiteRow, StackNode};
 use crate::sites::{Interner, Site, SiteId, Sites, StackId};
 
-/// Copies what a profile's rows refer to out of the recorder's tables, with new numbers.
+/// Copies the entries that a profile's rows refer to from the recorder's tables, renumbered.
 pub struct ProfileBuilder<'a> {
     sites: &'a Sites,
     files: Interner<String>,
@@ -16,7 +16,7 @@ pub struct ProfileBuilder<'a> {
 }
 
 impl<'a> ProfileBuilder<'a> {
-    /// A builder of a profile of these sites.
+    /// A profile builder for these sites.
     pub fn new(sites: &'a Sites) -> Self {
         ProfileBuilder {
             sites,
@@ -44,7 +44,7 @@ impl<'a> ProfileBuilder<'a> {
         }
     }
 
-    /// Copies a stack from its outermost frame in, so that parents come first.
+    /// Copies a stack, outermost frame first, so that parents come first.
     fn stack(&mut self, id: StackId) -> u32 {
         let mut path = Vec::new();
         let mut next = Some(id);
@@ -77,7 +77,7 @@ impl<'a> ProfileBuilder<'a> {
         parent.unwrap_or_default()
     }
 
-    /// File, as a number of the profile, and line of a site.
+    /// File (numbered within the profile) and line of a site.
     pub fn location(&mut self, site: SiteId) -> (u32, u32) {
         let Some(site) = self.sites.get(site) else {
             return (self.files.intern(String::new()), 0);
@@ -86,7 +86,7 @@ impl<'a> ProfileBuilder<'a> {
         (self.files.intern(file.to_owned()), line)
     }
 
-    /// A profile of everything that was copied, without rows.
+    /// A profile of everything copied, without rows.
     pub fn finish(self) -> Profile {
         Profile {
             files: self.files.into_values(),

@@ -75,19 +75,19 @@ impl Recorder {
     }
 }
 
-/// File, line and class of sites. A server's requests allocate at the same sites one after the other: what their line says,
-/// and where it stands among others of as many objects, is found out once.
+/// Cached file, line and class of sites. A server's requests keep allocating at the same sites: the text of a row, and its rank
+/// among rows with as many objects, are computed once.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     /// Row of a site; index is the site's number.
     of_site: Vec<Option<u32>>,
     numbers: FxHashMap<(u32, u32, u32), u32>,
     rows: Vec<Row>,
-    /// What follows the number of objects on a line: ` app.rb:3:String` and its end.
+    /// Text of a row after its number of objects, ` app.rb:3:String` with a line feed.
     texts: String,
     files: Names<FrameId>,
     classes: Names<ClassId>,
-    /// Rows that have objects now.
+    /// Rows with a count.
     counted: Vec<u32>,
 }
 
@@ -99,7 +99,7 @@ struct Row {
     line: u32,
     /// Number of the class in [`Rows::classes`].
     class: u32,
-    /// Where its text is in [`Rows::texts`].
+    /// Range of its text in [`Rows::texts`].
     text: Range<usize>,
 }
 
@@ -116,7 +116,7 @@ impl Rows {
         row.objects += objects;
     }
 
-    /// The row of a site that is asked for the first time.
+    /// The row of a site requested for the first time.
     #[cold]
     fn add(&mut self, sites: &Sites, id: SiteId) -> Option<u32> {
         let site = sites.get(id)?;
@@ -154,7 +154,7 @@ impl Rows {
         Some(number)
     }
 
-    /// What was counted, most first, ties by place. Counts from 0 again.
+    /// The counts, most first, ties by place. Resets them to 0.
     fn take_counted(&mut self, limit: usize) -> Vec<(u64, u32)> {
         let (rows, files, classes) = (&mut self.rows, self.files.ranks(), self.classes.ranks());
         let mut order: Vec<(Reverse<u64>, u32, u32, u32, u32)> = (self.counted.drain(..))
@@ -180,7 +180,7 @@ impl Rows {
         &self.texts[self.rows[row as usize].text.clone()]
     }
 
-    /// Bytes that the tables take.
+    /// Memory size of the tables in bytes.
     pub(super) fn memsize(&self) -> usize {
         self.of_site.capacity() * size_of::<Option<u32>>()
             + self.numbers.capacity() * (size_of::<((u32, u32, u32), u32)>() + 1)
@@ -191,17 +191,17 @@ impl Rows {
     }
 }
 
-/// Names of files or classes, numbered as they come, and the rank of each. Names are long and much alike: rows are compared
-/// by ranks.
+/// Names of files or classes, numbered in order of appearance, and their ranks. Names are long and similar, so rows are
+/// compared by rank.
 #[derive(Debug)]
 struct Names<Id> {
-    /// Number of the name of a frame's file, or of a class.
+    /// Name number of a frame's file or of a class.
     numbers: FxHashMap<Id, u32>,
     /// Index is the number.
     names: Vec<Box<str>>,
     /// Numbers in the order of names.
     order: Vec<u32>,
-    /// Index is the number; behind if there are fewer than names.
+    /// Index is the number; out of date if shorter than `names`.
     ranks: Vec<u32>,
 }
 

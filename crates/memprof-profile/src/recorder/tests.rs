@@ -255,7 +255,7 @@ fn threads_belong_to_the_sessions_of_those_that_started_them() {
     assert_eq!(lines, [1, 2, 3, 103]);
 }
 
-/// Requests of 100 objects each, one in 100 of which is sampled: each object has its share over many requests.
+/// Requests of 100 objects each, one in 100 of which is sampled: all objects are sampled equally often over many requests.
 #[test]
 fn short_sessions_sample_each_object_alike() {
     const LINES: u64 = 100;
@@ -309,7 +309,7 @@ fn keeps_sites_but_no_numbers_when_the_last_session_closes() {
     assert_eq!(recorder.sites.memsize(), 0);
 }
 
-/// A program that boots allocates at tens of thousands of lines, and most of what the recorder takes are their counters.
+/// A booting program allocates at tens of thousands of lines, and their counters dominate the recorder's memory.
 #[test]
 fn a_site_takes_little_memory() {
     const SITES: u32 = 40_000;
@@ -322,7 +322,7 @@ fn a_site_takes_little_memory() {
     assert!(each < 150, "{each} bytes");
 }
 
-/// Names come in any order, over several sessions: rows are in the order of a sort by the names themselves.
+/// Names come in any order, over several sessions: rows are sorted by name.
 #[test]
 fn orders_rows_by_names_that_it_met_in_other_sessions() {
     let mut recorder = Recorder::new(1);
@@ -331,7 +331,7 @@ fn orders_rows_by_names_that_it_met_in_other_sessions() {
         let id = recorder.open(options(None));
         let segment = recorder.sessions.segment(1).expect("a session is open");
         for object in 0..40 {
-            // Some names are new to each request, and some places are those of two sites.
+            // Some names are new to each request, and some places belong to two sites.
             let file = format!("f{}.rb", random.below(10 + request));
             let class = format!("C{}", random.below(5 + request));
             let key = FrameKey {

@@ -1,10 +1,10 @@
-//! Sites without those that are not used any more.
+//! Removes unused sites.
 
 use rustc_hash::FxHashMap;
 
 use super::{ClassId, FrameId, Node, Site, SiteId, Sites, StackId};
 
-/// What is kept, and the numbers that it has from now on.
+/// The remaining entries, and their new numbers.
 #[derive(Debug)]
 pub struct Kept {
     /// Frames, stacks, classes and sites.
@@ -16,7 +16,7 @@ pub struct Kept {
 }
 
 impl Sites {
-    /// Copies `used` and all that they name, and `frames`.
+    /// Copies `used`, everything they refer to, and `frames`.
     pub fn keep(
         &self,
         used: impl Iterator<Item = SiteId>,
@@ -50,7 +50,7 @@ impl Sites {
 }
 
 impl Kept {
-    /// The new numbers of the stacks of `sites`; index is the old number. A caller has a smaller number than what it calls.
+    /// The new numbers of the stacks of `sites`; index is the old number. A caller has a smaller number than its callees.
     fn stacks<'a>(&mut self, old: &Sites, sites: impl Iterator<Item = &'a Site>) -> Vec<StackId> {
         let mut wanted = vec![false; old.stacks.len()];
         for site in sites {

@@ -1,4 +1,4 @@
-//! Stacks that allocated, a line each: frames, outermost first, and bytes.
+//! Allocating stacks, one per line: frames, outermost first, and bytes.
 
 use std::io::{self, Write};
 

@@ -1,5 +1,5 @@
-//! heaptrack's data file, version 3: lines of a letter and hexadecimal numbers. What counts strings, frames and traces
-//! begins at 1, and allocations of a size and a trace at 0.
+//! heaptrack's data file, version 3: lines of a letter and hexadecimal numbers. Strings, frames and traces are numbered from 1,
+//! allocations of a size and a trace from 0.
 
 use std::fmt::Write as _;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -14,10 +14,10 @@ use crate::samples::Scale;
 use crate::stacks::{Frame, Native};
 use crate::summary::Summary;
 
-/// The version of heaptrack that wrote such files first, and the version of the file.
+/// The first version of heaptrack with this file format, and the format's version.
 const VERSION: &str = "v 10400 3";
 const PAGE: u64 = 4096;
-/// The module of lines of Ruby.
+/// The module of Ruby frames.
 const RUBY: &str = "ruby";
 
 pub fn write<I: Read + Seek>(input: &mut I, out: &mut dyn Write) -> Result<(), Error> {
@@ -39,7 +39,7 @@ pub fn write<I: Read + Seek>(input: &mut I, out: &mut dyn Write) -> Result<(), E
     failed.map_or(Ok(()), |error| Err(error.into()))
 }
 
-/// Native frames with a name by the number of the frame: names come at the end of a recording, or from the files of libraries.
+/// Named native frames by frame number: names come at the end of a recording, or from the files of libraries.
 fn names(input: &mut dyn Read) -> Result<FxHashMap<u64, Native>, Error> {
     let frames = Summary::read(input)?.stacks.frames.into_iter();
     let named = frames.zip(1..).filter_map(|(frame, number)| match frame {
@@ -68,7 +68,7 @@ impl Lines<'_> {
                 let command = one_line(&String::from_utf8_lossy(command));
                 writeln!(self.out, "X {command}\nI {PAGE:x} 0")
             }
-            // heaptrack wants the time behind what happened until then.
+            // heaptrack expects the time after the events before it.
             Record::Clock { ms, rss } => {
                 let clock = self.clock.replace((ms, rss));
                 self.clock(clock)
@@ -82,7 +82,7 @@ impl Lines<'_> {
                 let (module, function) = (self.string(RUBY)?, self.string(&function)?);
                 let file = self.string(&path)?;
                 self.frames += 1;
-                // Frames of Ruby have no address; one of their own keeps them apart.
+                // Ruby frames have no address, so a number distinguishes them.
                 let number = self.frames;
                 writeln!(
                     self.out,
@@ -108,7 +108,7 @@ impl Lines<'_> {
             Record::Free(event) => self.event('-', event),
             Record::Samples { period } => {
                 self.scale = Scale::new(Some(period));
-                // A comment, which heaptrack skips: nothing that it shows has room for this.
+                // heaptrack skips comments, but nothing it displays has room for this.
                 writeln!(self.out, "# {}", estimates(period))
             }
             Record::Addresses | Record::Name { .. } | Record::End { .. } => Ok(()),
@@ -123,7 +123,7 @@ impl Lines<'_> {
     }
 
     fn event(&mut self, letter: char, Event { node, size, .. }: Event) -> io::Result<()> {
-        // A sample has the bytes that it stands for: then sums of bytes are right, if not numbers of calls.
+        // A sample gets the bytes that it represents: then sums of bytes are right, though numbers of calls are not.
         let size = self.scale.bytes(self.scale.weight(size).bytes);
         let next = self.allocations.len() as u64;
         let number = *self.allocations.entry((node, size)).or_insert(next);
@@ -133,7 +133,7 @@ impl Lines<'_> {
         writeln!(self.out, "{letter} {number:x}")
     }
 
-    /// The number of a string, which is written when it comes first.
+    /// The number of a string, written on its first use.
     fn string(&mut self, text: &str) -> io::Result<u64> {
         let text = one_line(text);
         if let Some(number) = self.strings.get(&text) {

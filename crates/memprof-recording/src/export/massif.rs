@@ -1,5 +1,5 @@
-//! Valgrind's Massif: snapshots of live bytes, the peak and the end with what they consist of. The format is described by
-//! the reader that comes with Valgrind (`ms_print`).
+//! Valgrind's Massif: snapshots of live bytes, with details at the peak and at the end. The format is described by the reader
+//! that comes with Valgrind (`ms_print`).
 
 use std::io::{self, Write};
 
@@ -9,13 +9,13 @@ use super::{Value, one_line};
 use crate::summary::Summary;
 use crate::tree::{Children, Direction, Tree};
 
-/// Locations below this share are summed up: Massif's own default.
+/// Locations below this share are combined: Massif's own default.
 const THRESHOLD: f64 = 0.01;
-/// Frames of a stack: Massif's own default.
+/// Maximum frames of a stack: Massif's own default.
 const DEPTH: usize = 30;
 const RULE: &str = "#-----------";
 
-/// What a snapshot says of its bytes.
+/// Details of a snapshot's bytes.
 enum Contents {
     None,
     Of(Value, &'static str),
@@ -31,7 +31,7 @@ pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     let points: Vec<(u64, u64)> = summary
         .timeline
         .iter()
-        // The most between two points is what it says; the peak is written by itself.
+        // A point has the maximum since the point before; the peak is a snapshot of its own.
         .map(|point| (point.ms, point.live_bytes.min(peak.1)))
         .collect();
     let before = points.partition_point(|(ms, _)| *ms <= peak.0);
@@ -82,7 +82,7 @@ fn snapshot(
     write_branch(&tree, 0, 0, least.max(1), out)
 }
 
-/// A branch and what is inside of it.
+/// A branch and its children.
 fn write_branch(
     tree: &Tree<'_>,
     at: usize,

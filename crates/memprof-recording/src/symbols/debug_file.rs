@@ -1,4 +1,4 @@
-//! Finds the file that has a library's debugging information, as gdb does.
+//! Finds the file with a library's debugging information, as gdb does.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::elf_file::{Elf, ElfFile, open};
 
-/// The file for a library: by the id of its build, or by the name that the library has of it.
+/// The file for a library: by build id, or by its debug link.
 pub fn find(library: &Path, elf: &Elf<'_>, debug_files: &Path) -> Option<ElfFile> {
     let id = elf.build_id();
     let by_id = id
@@ -35,7 +35,7 @@ fn by_build_id(debug_files: &Path, id: &[u8]) -> Option<PathBuf> {
 fn by_link(library: &Path, elf: &Elf<'_>, debug_files: &Path) -> Option<ElfFile> {
     let (name, expected) = elf.debug_link()?;
     let name = Path::new(OsStr::from_bytes(name));
-    // A name, and no way to elsewhere.
+    // A plain file name, not a path.
     if name.file_name() != Some(name.as_os_str()) {
         return None;
     }
@@ -48,7 +48,7 @@ fn by_link(library: &Path, elf: &Elf<'_>, debug_files: &Path) -> Option<ElfFile>
     ElfFile::open(&found)
 }
 
-/// Of the bytes of a file: CRC-32, as in zip files.
+/// CRC-32 of the file's bytes, as in zip files.
 fn checksum(path: &Path) -> Option<u32> {
     let mut file = open(path)?;
     let mut chunk = vec![0_u8; 1 << 16];

@@ -1,15 +1,15 @@
-//! Functions of C++ and Rust by the names that their sources have for them.
+//! Demangles names of C++ and Rust functions.
 
 use std::fmt::{self, Write};
 
 use cpp_demangle::{DemangleOptions, Symbol};
 use rustc_demangle::try_demangle;
 
-/// Longer names are left as they are: a few bytes of a mangled name may stand for a text without end.
+/// Longer names are unchanged: a few bytes of a mangled name may expand to an endless text.
 const MOST: usize = 1 << 12;
 
-/// The name without parameters and the type of what is returned, as `Cache::fetch` for `_ZN5Cache5fetchEi`, and without the
-/// hash of Rust; the name itself if it is of neither.
+/// The demangled name without parameters, return type and Rust's hash, such as `Cache::fetch` for `_ZN5Cache5fetchEi`; names of
+/// other languages are unchanged.
 #[must_use]
 pub fn demangled(function: String) -> String {
     if !function.starts_with('_') {
@@ -21,7 +21,7 @@ pub fn demangled(function: String) -> String {
 
 fn of_rust(function: &str) -> Option<String> {
     let name = try_demangle(function).ok()?;
-    // Before it had a scheme of its own, Rust had that of C++, with a hash at the end.
+    // Before it had its own scheme, Rust used that of C++, with a hash at the end.
     let is_rusts = function.starts_with("_R") || name.to_string() != format!("{name:#}");
     let mut text = Limited(String::new());
     write!(text, "{name:#}").ok()?;
@@ -39,7 +39,7 @@ fn of_cpp(function: &str) -> Option<String> {
     Some(name.0)
 }
 
-/// A text that takes no more than [`MOST`] bytes.
+/// Text limited to [`MOST`] bytes.
 struct Limited(String);
 
 impl Write for Limited {
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_name_that_grows_without_end_is_left() {
-        // Each pair is made of the one before it, twice.
+        // Each pair consists of the previous one, twice.
         let pairs: String = (0..40)
             .map(|number| match number {
                 0 => "St4pairIiiE".to_owned(),

@@ -1,4 +1,4 @@
-//! What is read of an ELF file, a part at a time: it may be large.
+//! Reads parts of an ELF file, which may be large, on demand.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -16,11 +16,11 @@ use object::read::elf::{
 use object::{Endianness, ReadCache, ReadRef};
 use rustc_hash::FxHashMap;
 
-/// Of a table of symbols or lines. A browser has 20 MB.
+/// Limit for a symbol or line table. A browser has 20 MB.
 const MOST_BYTES: u64 = 1 << 28;
-/// Of all that is read of a file: a recording may name one that is damaged on purpose.
+/// Limit for all reads of a file: a recording may refer to a maliciously damaged one.
 pub const MOST_BYTES_OF_FILE: u64 = 1 << 30;
-/// An open of a pipe returns at once. Linux has this number on all processors that memprof runs on.
+/// Opening a pipe doesn't block. Linux has this value on all architectures that memprof supports.
 #[cfg(target_os = "linux")]
 const NONBLOCK: i32 = 0o4000;
 #[cfg(not(target_os = "linux"))]
@@ -52,7 +52,7 @@ impl<'d> ReadRef<'d> for &'d ElfFile {
     }
 }
 
-/// What it begins with.
+/// The parsed headers of a file.
 pub struct Elf<'d> {
     data: Data<'d>,
     endian: Endianness,
@@ -62,9 +62,9 @@ pub struct Elf<'d> {
 
 /// A function.
 pub struct Symbol<'d> {
-    /// Where it begins, as the file counts.
+    /// Start address, in the file's address space.
     pub start: u64,
-    /// Its bytes.
+    /// Size in bytes.
     pub size: u64,
     place: u32,
     names: StringTable<'d, Data<'d>>,
@@ -77,8 +77,8 @@ impl Symbol<'_> {
     }
 }
 
-/// None if it cannot be read, or is not a file: neither before it is opened, as devices do something then, nor afterwards, when
-/// it may be another one.
+/// None if it cannot be read, or is not a regular file. Checked before opening, which has side effects on devices, and again
+/// afterwards, as the file may have been replaced.
 pub fn open(path: &Path) -> Option<File> {
     if !path.metadata().ok()?.is_file() {
         return None;
@@ -89,7 +89,7 @@ pub fn open(path: &Path) -> Option<File> {
 }
 
 impl ElfFile {
-    /// None if it cannot be read, or is no file.
+    /// None if it cannot be read, or is not a regular file.
     pub fn open(path: &Path) -> Option<ElfFile> {
         Some(ElfFile {
             cache: ReadCache::new(open(path)?),
@@ -97,7 +97,7 @@ impl ElfFile {
         })
     }
 
-    /// None if it is no ELF file of 64 bits.
+    /// None if it is not a 64-bit ELF file.
     pub fn parse(&self) -> Option<Elf<'_>> {
         let data = self;
         let header = Header::parse(data).ok()?;
@@ -113,7 +113,7 @@ impl ElfFile {
 }
 
 impl<'d> Elf<'d> {
-    /// Where its first part is in memory, if nothing is moved.
+    /// Base address of the first loaded segment, without relocation.
     pub fn base(&self) -> Option<u64> {
         let segments = self.header.program_headers(self.endian, self.data).ok()?;
         let loaded = segments
@@ -123,7 +123,7 @@ impl<'d> Elf<'d> {
         Some(first / PAGE * PAGE)
     }
 
-    /// Whether it exports these names there.
+    /// Whether it exports these names at these addresses.
     pub fn exports(&self, all: &FxHashMap<u64, &str>) -> bool {
         let (names, symbols) = self.symbols(elf::SHT_DYNSYM).unwrap_or_default();
         all.iter().all(|(start, name)| {
@@ -134,7 +134,7 @@ impl<'d> Elf<'d> {
         })
     }
 
-    /// Every function of its table of symbols, if it has one: first those that others can call.
+    /// Calls `visit` with every function of the symbol table, if it has one: global ones first.
     pub fn each_function(&self, mut visit: impl FnMut(Symbol<'d>)) -> Option<()> {
         let (names, symbols) = self.symbols(elf::SHT_SYMTAB)?;
         for local in [false, true] {
@@ -154,7 +154,7 @@ impl<'d> Elf<'d> {
         Some(())
     }
 
-    /// The id of the build, which a file with its debugging information has, too.
+    /// The build id, which is the same in the file of debugging information.
     pub fn build_id(&self) -> Option<&'d [u8]> {
         self.sections.iter().find_map(|section| {
             let mut notes = section.notes(self.endian, self.data).ok()??;
@@ -169,7 +169,7 @@ impl<'d> Elf<'d> {
         })
     }
 
-    /// Name and checksum of the file that has its debugging information.
+    /// Name and checksum of the file with its debugging information.
     pub fn debug_link(&self) -> Option<(&'d [u8], u32)> {
         let (_, section) = (self.sections).section_by_name(self.endian, b".gnu_debuglink")?;
         let bytes = section.data(self.endian, self.data).ok()?;
@@ -180,14 +180,14 @@ impl<'d> Elf<'d> {
         Some((name, u32::from_le_bytes(*checksum)))
     }
 
-    /// Whether it has a table of lines.
+    /// Whether it has a line table.
     pub fn has_lines(&self) -> bool {
         self.sections
             .section_by_name(self.endian, b".debug_line")
             .is_some_and(|(_, section)| section.sh_type(self.endian) != elf::SHT_NOBITS)
     }
 
-    /// The bytes of a section, unpacked if they are compressed.
+    /// The bytes of a section, decompressed if necessary.
     pub fn section(&self, name: &[u8]) -> Option<Cow<'d, [u8]>> {
         let (_, section) = self.sections.section_by_name(self.endian, name)?;
         let Some((header, offset, length)) = section.compression(self.endian, self.data).ok()?

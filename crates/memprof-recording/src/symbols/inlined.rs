@@ -1,4 +1,4 @@
-//! Functions that a compiler put into their callers, from debugging information (DWARF).
+//! Inlined functions, from debugging information (DWARF).
 
 use std::borrow::Cow;
 
@@ -11,16 +11,16 @@ use super::elf_file::Elf;
 use super::{CALL, address};
 use crate::stacks::Native;
 
-/// No compiler nests them deeper; a damaged file may.
+/// Compilers don't nest them deeper; a damaged file may.
 const MOST_NESTED: usize = 64;
 
-/// Functions that a compiler put into the functions of frames, by the place of the frame among all, outermost first.
+/// Functions inlined into those of frames, by index of the frame, outermost first.
 #[derive(Default)]
 pub struct Inlined(pub FxHashMap<usize, Vec<Native>>);
 
 impl Inlined {
-    /// Finds them for the frames of one file. A frame that has some gets the line that its own function has. None: the file has no
-    /// such information, or it is damaged from somewhere on.
+    /// Finds the inlined functions of one file's frames. Frames that have some get the line within their own function. None if
+    /// the file has no such information, or is partly damaged.
     pub fn find(
         &mut self,
         elf: &Elf<'_>,
@@ -49,7 +49,7 @@ impl Inlined {
                     return None;
                 }
             }
-            // The last is the function itself.
+            // The last one is the function itself.
             let Some(own) = nested.pop().filter(|_| !nested.is_empty()) else {
                 continue;
             };
@@ -67,7 +67,7 @@ fn name(function: &addr2line::FunctionName<EndianSlice<'_, LittleEndian>>) -> St
     demangled(name.into_owned())
 }
 
-/// A section that is needed for this.
+/// A section, or nothing if it isn't needed here.
 fn section<'d>(elf: &Elf<'d>, id: SectionId) -> Cow<'d, [u8]> {
     let wanted = match id {
         SectionId::DebugLoc

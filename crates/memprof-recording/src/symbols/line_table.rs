@@ -1,4 +1,4 @@
-//! Lines of source from tables of lines (DWARF, `.debug_line`), which need no other part of the debugging information.
+//! Source lines from DWARF line tables (`.debug_line`), which need no other debugging information.
 
 use std::path::Path;
 
@@ -14,13 +14,13 @@ const ADDRESS_SIZE: u8 = 8;
 
 type Reader<'d> = EndianSlice<'d, LittleEndian>;
 
-/// An address that a call returns to, as the file counts, and the line of the call when it is found.
+/// A return address, in the file's address space, and the source line of the call once found.
 pub struct Line {
     pub address: u64,
     pub found: Option<(String, u64)>,
 }
 
-/// Finds lines. `lines` are sorted by address. None: the file has no such table, or it is damaged from somewhere on.
+/// Finds lines. `lines` is sorted by address. None if the file has no line table, or is partly damaged.
 pub fn find(elf: &Elf<'_>, lines: &mut [Line]) -> Option<()> {
     let table = elf.section(b".debug_line")?;
     let names = elf.section(b".debug_line_str").unwrap_or_default();
@@ -36,7 +36,7 @@ pub fn find(elf: &Elf<'_>, lines: &mut [Line]) -> Option<()> {
             .checked_add(usize::from(header.format().initial_length_size()))?
             .checked_add(header.unit_length())?;
         let mut rows = program.rows();
-        // Each row is for the addresses up to that of the next one.
+        // Each row covers the addresses up to the next one.
         let mut before: Option<(u64, u64, u64)> = None;
         while let Some((header, row)) = rows.next_row().ok()? {
             if let Some((start, file, line)) = before {
@@ -49,7 +49,7 @@ pub fn find(elf: &Elf<'_>, lines: &mut [Line]) -> Option<()> {
                     }
                 }
             }
-            // A linker leaves lines of functions that it has dropped at zero.
+            // Linkers leave lines of dropped functions at address zero.
             let is_known = !row.end_sequence() && row.address() > 0;
             before = row
                 .line()

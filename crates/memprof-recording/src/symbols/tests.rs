@@ -5,7 +5,7 @@ use std::process::Command;
 use super::*;
 use crate::stacks::{Counts, Node, Stacks};
 
-/// A library with an exported and a hidden function, built into a directory of its own.
+/// A library with an exported and a hidden function, built in a temporary directory.
 struct Library {
     directory: tempfile::TempDir,
     path: PathBuf,
@@ -15,7 +15,7 @@ const SOURCE: &str = "\
     __attribute__((noinline)) static int hidden(int x) { __asm__ volatile (\"\"); return x * 3; }\n\
     int exported(int x) { return hidden(x) + 1; }\n";
 
-/// Functions within functions, two of which call another one.
+/// Nested inline functions, two of which call another one.
 const NESTED: &str = "\
     #define INLINED static inline __attribute__((always_inline)) int\n\
     __attribute__((noinline)) int called(int x) { __asm__ volatile (\"\"); return x * 3; }\n\
@@ -24,7 +24,7 @@ const NESTED: &str = "\
     int outer(int x) {\n return middle(x) - called(x);\n }\n";
 
 impl Library {
-    /// None where there is no compiler.
+    /// None if there is no compiler.
     fn new() -> Option<Library> {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("lib.so");
@@ -50,7 +50,7 @@ impl Library {
             .then(|| String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// Where a function begins.
+    /// Start address of a function.
     fn start(&self, function: &str) -> u64 {
         let lines = self.run("nm", &["lib.so"]).unwrap();
         let line = lines
@@ -118,7 +118,7 @@ fn finds_names_in_the_library_or_in_its_debug_file() {
     let none = library.directory.path().join("none");
     assert_eq!(named(&frames, &none), expected);
 
-    // Names by its debug link: beside it, below it, and where distributions have it.
+    // Names found by debug link: beside the library, below it, and where distributions install them.
     library.strip(&["--add-gnu-debuglink=lib.debug", "lib.so"]);
     assert_eq!(named(&frames, &none), expected);
     let root = library.directory.path();
@@ -141,7 +141,7 @@ fn finds_names_in_the_library_or_in_its_debug_file() {
     assert_eq!(named(&frames, &none)[0], name("", 0));
 }
 
-/// The line of source of each frame.
+/// The source line of each frame.
 fn sources(frames: &[Frame], debug_files: &Path) -> Vec<Option<String>> {
     let mut frames = frames.to_vec();
     name_by(&mut frames, debug_files, None);
@@ -187,7 +187,7 @@ fn finds_lines_in_the_library_or_in_its_debug_file() {
     assert_eq!(sources(&frames, &none), [None, None, None]);
 }
 
-/// What binutils' `addr2line` says of the call before an address: the function and the line, innermost first.
+/// Output of binutils' `addr2line` for the call before an address: function and line, innermost first.
 fn by_addr2line(library: &Library, address: u64) -> Option<Vec<(String, String)>> {
     let address = format!("{:#x}", address - 1);
     let said = library.run("addr2line", &["-f", "-i", "-s", "-e", "lib.so", &address])?;
@@ -324,7 +324,7 @@ fn finds_a_debug_file_by_the_id_of_the_build() {
     fs::create_dir_all(&directory).unwrap();
     let file = directory.join(format!("{}.debug", &id[2..]));
     assert_eq!(named(&frames, &root.join("debug")), [name("", 0)]);
-    // Of another build.
+    // From another build.
     let other = Library::new().unwrap();
     other.run(
         "cc",
@@ -381,12 +381,12 @@ fn a_file_whose_tables_would_take_all_memory_is_left() {
     put(40, &64_u64.to_le_bytes());
     put(58, &[64]);
     put(62, &[1]);
-    // The first section has the number of all, as of those that have more than fit into the header.
+    // The first section has the number of sections, as in files with more than fit into the header.
     let number = elf_file::MOST_BYTES_OF_FILE / 64;
     put(64 + 32, &number.to_le_bytes());
     fs::write(&path, header).unwrap();
     let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
-    // Takes no room on the disk.
+    // A sparse file.
     file.set_len(2 * elf_file::MOST_BYTES_OF_FILE).unwrap();
     assert!(ElfFile::open(&path).unwrap().parse().is_none());
     let fewer = (number / 1024).to_le_bytes();

@@ -1,12 +1,12 @@
-//! Whether a text in double quotes is a name or a string.
+//! Decides whether a double-quoted text is a name or a string.
 //!
-//! SQLite takes it for a name if there is such a column, and else for a string. So it is a value here where values stand:
-//! behind an operator, among the arguments of a function, in `VALUES (...)` and `IN (...)`.
+//! SQLite takes it for a name if there is such a column, and otherwise for a string. So here it is a value wherever values are
+//! expected: after an operator, among the arguments of a function, in `VALUES (...)` and `IN (...)`.
 
 use super::Part;
 use super::scanner::Scanner;
 
-/// Behind these words there are names, or subqueries in brackets.
+/// Words followed by names, or by subqueries in brackets.
 const BEFORE_NAMES: [&str; 33] = [
     "ADD",
     "ALL",
@@ -42,7 +42,7 @@ const BEFORE_NAMES: [&str; 33] = [
     "USING",
     "WHERE",
 ];
-/// Behind these words there are values.
+/// Words followed by values.
 const BEFORE_VALUES: [&str; 15] = [
     "BETWEEN", "CASE", "ELSE", "ESCAPE", "GLOB", "ILIKE", "IN", "IS", "LIKE", "LIMIT", "MATCH",
     "NOT", "REGEXP", "THEN", "WHEN",
@@ -50,12 +50,12 @@ const BEFORE_VALUES: [&str; 15] = [
 const OPERATORS: &[u8] = b"=<>!|+-*/%~&^:";
 const LONGEST_WORD: usize = 16;
 
-/// What stands before a text.
+/// The context before a text.
 #[derive(Default)]
 pub(super) struct Context {
     last: Last,
     word: String,
-    /// For each open bracket, whether there are values in it.
+    /// For each open bracket, whether it contains values.
     brackets: Vec<bool>,
     closed: bool,
     between: bool,

@@ -1,8 +1,8 @@
-//! Cuts a statement into its parts.
+//! Splits a statement into its parts.
 
 use super::{Dialect, Part};
 
-/// Operators and openings, behind which a sign belongs to a number.
+/// Operators and openings after which a sign belongs to a number.
 const BEFORE_SIGN: &[u8] = b"=<>(,+-*/%|";
 
 pub(super) struct Scanner<'a> {
@@ -25,7 +25,7 @@ impl<'a> Scanner<'a> {
         matches!(self.dialect, Dialect::Sqlite | Dialect::Other)
     }
 
-    /// The next byte of the statement that is no blank.
+    /// The next nonblank byte of the statement.
     pub fn following(&self) -> Option<u8> {
         self.rest().trim_ascii_start().first().copied()
     }
@@ -78,7 +78,7 @@ impl<'a> Scanner<'a> {
         self.take(Part::Blank, |byte| byte != b'\n')
     }
 
-    /// In PostgreSQL comments may be nested.
+    /// PostgreSQL allows nested comments.
     fn comment(&mut self) -> Part<'a> {
         let mut depth = 0;
         while let [first, more @ ..] = self.rest() {
@@ -98,7 +98,7 @@ impl<'a> Scanner<'a> {
         Part::Endless
     }
 
-    /// A literal behind a prefix. Its quote is doubled in it, or has a backslash before it.
+    /// A literal after a prefix. A quote in it is doubled, or escaped by a backslash.
     fn literal(&mut self, prefix: usize, quote: u8, escapes: bool) -> Part<'a> {
         self.at += prefix + 1;
         while let [first, more @ ..] = self.rest() {
@@ -116,7 +116,7 @@ impl<'a> Scanner<'a> {
         Part::Endless
     }
 
-    /// A name in quotes, of which the last is doubled in it.
+    /// A quoted name; a closing quote in it is doubled.
     fn quoted(&mut self, quote: u8) -> Part<'a> {
         let start = self.at;
         match self.literal(0, quote, false) {
@@ -125,7 +125,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// `[` begins an array in PostgreSQL, and a name in others.
+    /// `[` begins an array in PostgreSQL, and a name in other dialects.
     fn is_bracketed_name(&self) -> bool {
         match self.dialect {
             Dialect::Sqlite => true,
@@ -182,7 +182,7 @@ impl<'a> Scanner<'a> {
         Part::Value
     }
 
-    /// A name, or a literal with something before its quote: `x'4F'`, `E'\n'`, `_utf8'a'`.
+    /// A name, or a literal with a prefix: `x'4F'`, `E'\n'`, `_utf8'a'`.
     fn name(&mut self) -> Part<'a> {
         let rest = self.rest();
         let size = rest.iter().take_while(|&&byte| is_in_name(byte)).count();
@@ -239,13 +239,13 @@ fn is_in_tag(byte: u8) -> bool {
     is_letter(byte) || byte.is_ascii_digit()
 }
 
-/// Whether a sign belongs to the number that follows, and is no operator.
+/// Whether a sign belongs to the number that follows, and is not an operator.
 fn is_sign(written: &[u8]) -> bool {
     let last = written.trim_ascii_end().last();
     last.is_none_or(|last| BEFORE_SIGN.contains(last))
 }
 
-/// Whether the point belongs to a name that stands right before it.
+/// Whether the point belongs to a name immediately before it.
 fn is_behind_name(written: &[u8], rest: &[u8], sql: &[u8]) -> bool {
     let before = sql.len() - rest.len();
     let adjacent = before > 0 && !sql[before - 1].is_ascii_whitespace();

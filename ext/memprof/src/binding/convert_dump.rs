@@ -1,4 +1,4 @@
-//! `Memprof::Native.convert`: from one format of dumps to another.
+//! `Memprof::Native.convert`: converts a dump to another format.
 
 use std::fs::File;
 use std::io;
@@ -18,7 +18,7 @@ pub fn init(_: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_singleton_method("convert", function!(convert, 3))
 }
 
-/// Reads the dump at a path and writes it to a file descriptor; returns what was read and written.
+/// Reads the dump at a path and writes it to a file descriptor; returns counts of both.
 fn convert(ruby: &Ruby, path: PathBuf, descriptor: i32, options: RHash) -> Result<RHash, Error> {
     let output = duplicate(ruby, descriptor)?;
     let options = (

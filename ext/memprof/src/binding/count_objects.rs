@@ -43,7 +43,7 @@ fn hash<N: AsRef<str>>(ruby: &Ruby, counts: &[(N, u64)]) -> Result<RHash, Error>
     Ok(hash)
 }
 
-/// What could not be done, as a Memprof::Error.
+/// A Memprof::Error.
 pub fn failure(ruby: &Ruby, why: String) -> Error {
     let class: Result<ExceptionClass, Error> = (ruby.class_object())
         .const_get::<_, RModule>("Memprof")

@@ -1,4 +1,4 @@
-//! `Memprof::Native.dump_heap` and `.fork_dump`: from the options of Ruby to a [`Request`].
+//! `Memprof::Native.dump_heap` and `.fork_dump`: convert Ruby's options to a [`Request`].
 
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
@@ -25,7 +25,7 @@ pub fn init(_: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_singleton_method("fork_dump", function!(fork_dump, 3))
 }
 
-/// Writes the heap to a file descriptor; returns what was written.
+/// Writes the heap to a file descriptor; returns statistics.
 fn dump_heap(ruby: &Ruby, descriptor: i32, options: RHash) -> Result<Value, Error> {
     let file = duplicate(ruby, descriptor)?;
     let request = tracker::suspended(|| request(ruby, options))?;
@@ -35,9 +35,8 @@ fn dump_heap(ruby: &Ruby, descriptor: i32, options: RHash) -> Result<Value, Erro
     written_to_ruby(ruby, &written)
 }
 
-/// Forks a child that writes the heap to a file descriptor; adds its pid, and the descriptor to read its report from, to
-/// `made`. They are not returned: an exception that another thread or a signal sends comes before a caller has what a
-/// method returns.
+/// Forks a child that writes the heap to a file descriptor; adds its pid, and the descriptor of its report, to `made`. They are
+/// not returned, as an exception from another thread or a signal could come before the caller has the return value.
 fn fork_dump(ruby: &Ruby, descriptor: i32, options: RHash, made: RArray) -> Result<(), Error> {
     let file = duplicate(ruby, descriptor)?;
     let request = tracker::suspended(|| request(ruby, options))?;
@@ -53,7 +52,7 @@ fn written_to_ruby(ruby: &Ruby, (counts, bytes): &Written) -> Result<Value, Erro
     Ok(hash.as_value())
 }
 
-/// A descriptor of our own for the same file.
+/// A duplicate of the descriptor, which we own.
 pub(super) fn duplicate(ruby: &Ruby, descriptor: i32) -> Result<File, Error> {
     if descriptor < 0 {
         return Err(Error::new(ruby.exception_arg_error(), "the file is closed"));
@@ -61,7 +60,7 @@ pub(super) fn duplicate(ruby: &Ruby, descriptor: i32) -> Result<File, Error> {
     heap::binding::duplicate(descriptor).map_err(|error| failure(ruby, &error))
 }
 
-/// A Memprof::Error; a Memprof::Unsupported if it is this Ruby that does not allow it.
+/// A Memprof::Error, or a Memprof::Unsupported if this Ruby doesn't support it.
 pub(super) fn failure(ruby: &Ruby, error: &std::io::Error) -> Error {
     let name = match error.kind() {
         std::io::ErrorKind::Unsupported if error.raw_os_error().is_none() => "Unsupported",
@@ -111,7 +110,7 @@ pub(super) fn request(ruby: &Ruby, options: RHash) -> Result<Request, Error> {
     })
 }
 
-/// Key of the marks in dumps of this process and of those it forks: so their dumps can be compared.
+/// Key of the marks in dumps of this process and its forks, which makes their dumps comparable.
 pub(super) fn key() -> Key {
     static KEY: OnceLock<Key> = OnceLock::new();
     *KEY.get_or_init(|| {
@@ -120,7 +119,7 @@ pub(super) fn key() -> Key {
     })
 }
 
-/// Facts of a JSON object, each with its value's JSON.
+/// Facts of a JSON object, each with its value as JSON.
 fn facts(ruby: &Ruby, json: &str) -> Result<Vec<(String, String)>, Error> {
     let fields = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(json)
         .map_err(|error| Error::new(ruby.exception_arg_error(), error.to_string()))?;

@@ -1,4 +1,4 @@
-//! What went wrong, as exceptions.
+//! Errors as Ruby exceptions.
 
 use std::io;
 
@@ -7,12 +7,12 @@ use memprof_analysis::questions;
 
 use super::dump::failure;
 
-/// A dump that cannot be read: a Memprof::InvalidDump if it is none, a Memprof::DumpTooLarge if it is larger than it may
-/// be, else a Memprof::Error.
+/// For an unreadable dump: Memprof::InvalidDump if it is not a dump, Memprof::DumpTooLarge if it exceeds the limit, or else a
+/// Memprof::Error.
 pub fn of_input(ruby: &Ruby, error: &io::Error) -> Error {
     let name = match error.kind() {
         io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => "InvalidDump",
-        // The system's own EFBIG is about files that are written.
+        // The system's own EFBIG concerns files being written.
         io::ErrorKind::FileTooLarge if error.raw_os_error().is_none() => "DumpTooLarge",
         _ => return failure(ruby, error),
     };
@@ -27,7 +27,7 @@ pub fn of_input(ruby: &Ruby, error: &io::Error) -> Error {
     }
 }
 
-/// A dump that was cut so early that it has no object.
+/// For a dump truncated so early that it has no object.
 pub fn of_nothing(truncated: bool, objects: u64) -> io::Result<()> {
     if truncated && objects == 0 {
         let text = "it is cut: it ends before its first object does";
@@ -36,7 +36,7 @@ pub fn of_nothing(truncated: bool, objects: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// A question without an answer.
+/// For an invalid question.
 pub fn of_question(ruby: &Ruby, error: &questions::Error) -> Error {
     match error {
         questions::Error::Input(error) => of_input(ruby, error),

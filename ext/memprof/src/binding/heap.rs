@@ -1,5 +1,5 @@
-//! `Memprof::Native::Heap`: a heap to ask. Questions and answers are JSON ([`memprof_analysis::questions`]); what is asked of
-//! single objects ([`single_object`]) and of many ([`object_set`]) is asked by number.
+//! `Memprof::Native::Heap`: queries on a heap. Questions and answers are JSON ([`memprof_analysis::questions`]); queries on
+//! single objects ([`single_object`]) and on sets ([`object_set`]) use object numbers.
 
 mod capture_heap;
 mod export_heap;
@@ -23,7 +23,7 @@ use crate::vm;
 use object_set::NativeObjects;
 use opened::Opened;
 
-/// A heap that is open. It never changes.
+/// An open heap. It is immutable.
 #[derive(TypedData)]
 #[magnus(
     class = "Memprof::Native::Heap",
@@ -42,7 +42,7 @@ impl DataTypeFunctions for NativeHeap {
 /// # Errors
 /// If Ruby cannot define a method.
 pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
-    // All of this is about frozen data, so any Ractor may do it, except for `capture`.
+    // All of this works on frozen data, so any Ractor may call it, except for `capture`.
     vm::heap::binding::ractor_safe(|| define(ruby, native))
 }
 
@@ -63,7 +63,7 @@ fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     native_verdict::define(ruby, native)
 }
 
-/// Asks a question; parameters and answer are JSON.
+/// Answers a question; parameters and answer are JSON.
 fn ask(
     ruby: &Ruby,
     native: &NativeHeap,
@@ -77,7 +77,7 @@ fn ask(
     answer.map_err(|error| exceptions::of_question(ruby, &error))
 }
 
-/// Where the heap comes from, as JSON.
+/// Origin of the heap, as JSON.
 fn source(ruby: &Ruby, native: &NativeHeap) -> Result<String, Error> {
     let heap = &native.0.heap;
     serde_json::to_string(&heap.source)

@@ -1,7 +1,7 @@
-//! Work that takes its time: a thread of our own does it, the thread of Ruby waits without the GVL.
+//! Long-running work: a separate thread does it while the Ruby thread waits without the GVL.
 //!
-//! So the thread of Ruby can be interrupted at any time, and can report progress meanwhile. Work that no one waits
-//! for any more goes on until it looks whether it is still wanted.
+//! So the Ruby thread can be interrupted at any time, and can report progress meanwhile. Abandoned work continues until it
+//! checks whether it is still wanted.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process;
@@ -14,10 +14,10 @@ use magnus::{Error, Ruby};
 
 use crate::vm::gvl;
 
-/// Time between two looks at what is going on.
+/// Interval between progress checks.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// True when the caller has gone.
+/// True once the caller has given up.
 pub type Abandoned = Arc<AtomicBool>;
 
 struct Outcome {
@@ -25,7 +25,7 @@ struct Outcome {
     ready: Condvar,
 }
 
-/// Does the work.
+/// Runs the work.
 pub fn run<T: Send + 'static>(
     ruby: &Ruby,
     name: &str,
@@ -34,7 +34,7 @@ pub fn run<T: Send + 'static>(
     run_with(ruby, name, work, || Ok(()))
 }
 
-/// Does the work, and meanwhile, about ten times a second, something in this thread, which may end the waiting.
+/// Runs the work, and calls `meanwhile` in this thread about ten times a second, which may abort the wait.
 pub fn run_with<T: Send + 'static>(
     ruby: &Ruby,
     name: &str,
@@ -52,7 +52,7 @@ pub fn run_with<T: Send + 'static>(
     value.ok_or_else(|| bug(ruby))
 }
 
-/// The part that is the same for all work: compiled for each kind, it would take a hundred kilobytes.
+/// The part common to all types of work: monomorphized for each, it would take a hundred kilobytes.
 fn wait_for(
     ruby: &Ruby,
     name: &str,
@@ -106,7 +106,7 @@ impl Outcome {
     }
 }
 
-/// Notifies the work when its caller has gone.
+/// Tells the work that its caller has given up.
 struct Abandon(Abandoned);
 
 impl Drop for Abandon {

@@ -1,4 +1,4 @@
-//! `Memprof::Native::Malloc`: the recorder of malloc. Locations are Strings here, as `Memprof::Malloc` has them.
+//! `Memprof::Native::Malloc`: the malloc recorder. Locations are Strings here, as in `Memprof::Malloc`.
 
 use std::ffi::CString;
 use std::io;
@@ -34,7 +34,7 @@ pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     module.define_singleton_method("quiet", function!(quiet, 0))
 }
 
-/// False if it records already. `sample`: bytes between samples, nil for all blocks. `stack`: frames that are kept.
+/// False if it is already recording. `sample`: bytes between samples, nil for all blocks. `stack`: number of frames to record.
 fn start(
     ruby: &Ruby,
     sample: Option<NonZeroU32>,
@@ -50,8 +50,8 @@ fn start(
     malloc::start(&malloc_host::HOST, settings).map_err(|why| unsupported(ruby, "malloc", &why))
 }
 
-/// Records as `start` does, and writes what happens to a file descriptor, also where if `addresses`. False if it records
-/// already.
+/// Records as `start` does, and writes the events to a file descriptor, with addresses if `addresses`. False if it is already
+/// recording.
 fn record(
     ruby: &Ruby,
     descriptor: i32,
@@ -82,8 +82,8 @@ fn record(
     })
 }
 
-/// The functions on the native stack, innermost first, without this library's, and the number of times that native code has
-/// called Ruby there.
+/// The functions on the native stack, innermost first, without this library's, and the number of calls there from native code
+/// into Ruby.
 #[cfg(target_os = "linux")]
 fn native_stack() -> (Vec<usize>, usize) {
     use memprof_native::unwind;
@@ -97,7 +97,7 @@ fn native_stack() -> (Vec<usize>, usize) {
     (functions.collect(), malloc_host::calls_of_ruby())
 }
 
-/// Says what is the function that runs Ruby, and those between it and the functions in C that Ruby calls.
+/// Sets the function that runs Ruby code, and those between it and the C functions that Ruby code calls.
 #[cfg(target_os = "linux")]
 fn interpreter_functions(run: usize, between: Vec<usize>) {
     use memprof_native::malloc::Interpreter;
@@ -109,12 +109,12 @@ fn interpreter_functions(run: usize, between: Vec<usize>) {
     });
 }
 
-/// False if none runs. Raises the system's error if the recording's file could not be written to its end.
+/// False if it was not recording. Raises the system's error if the recording's file could not be completed.
 fn stop(ruby: &Ruby) -> Result<bool, Error> {
     malloc::stop().map_err(|error| failure(ruby, &error))
 }
 
-/// Allocations, their bytes, frees, their bytes, sum of ages, greatest age, live blocks, their bytes.
+/// Allocations, their bytes, frees, their bytes, sum of ages, maximum age, live blocks, their bytes.
 type Row = (u64, u64, u64, u64, u64, u64, u64, u64);
 
 fn row(counts: &Counts) -> Row {
@@ -130,7 +130,7 @@ fn row(counts: &Counts) -> Row {
     )
 }
 
-/// Location and counts of each site where something was counted.
+/// Location and counts of each site with counts.
 fn sites() -> Vec<(String, Row)> {
     let sites = malloc::sites();
     let rows = sites.iter().map(|site| row(&site.counts));
@@ -142,23 +142,23 @@ fn counts(name: String) -> Option<Row> {
     malloc::counts(&location(&name)?).as_ref().map(row)
 }
 
-/// Size of each live block of a location, and the number of garbage collections since it was allocated.
+/// Size of each live block of a location, and the number of GCs since its allocation.
 fn live_blocks(name: String) -> Vec<(u64, u32)> {
     let blocks = location(&name).map(|location| malloc::live_blocks(&location));
     let blocks = blocks.unwrap_or_default().into_iter();
     blocks.map(|block| (block.size, block.age)).collect()
 }
 
-/// What `quiet` holds while its block runs.
+/// State of `quiet` while its block runs.
 #[derive(TypedData)]
 #[magnus(class = "Memprof::Native::Malloc::QuietThread", free_immediately)]
 struct Quiet(QuietThread);
 
 impl DataTypeFunctions for Quiet {}
 
-/// Yields the depth; what this thread allocates meanwhile is not recorded.
+/// Yields the depth; allocations of this thread are not recorded meanwhile.
 fn quiet(ruby: &Ruby) -> Result<Value, Error> {
-    // On the machine stack, where the collector finds them, and so does not move the thread.
+    // On the machine stack, where the GC finds it, and so does not move the thread.
     let thread = std::hint::black_box(ruby.thread_current());
     let held = std::hint::black_box(ruby.obj_wrap(Quiet(QuietThread::enter())));
     let value = ruby.yield_values((malloc_host::quiet_depth(),));

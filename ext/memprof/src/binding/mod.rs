@@ -1,4 +1,4 @@
-//! What Ruby sees: one file per Ruby module or class.
+//! The Ruby API: one file per Ruby module or class.
 
 mod convert_dump;
 mod count_objects;
@@ -22,7 +22,7 @@ mod trace_report;
 
 use magnus::{Error, Module, Ruby};
 
-/// Defines `Memprof::Native` and what is in it.
+/// Defines `Memprof::Native` and its contents.
 pub fn init(ruby: &Ruby) -> Result<(), Error> {
     let memprof = ruby.define_module("Memprof")?;
     let native = memprof.define_module("Native")?;

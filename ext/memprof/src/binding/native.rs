@@ -1,4 +1,4 @@
-//! `Memprof::Native`: sessions by number. Its callers in `lib/` check arguments and document.
+//! `Memprof::Native`: sessions by number. Its callers in `lib/` validate arguments and are documented.
 
 use magnus::rb_sys::AsRawValue;
 use magnus::{Error, Module, Object, RArray, RModule, RObject, Ruby, Value, function};
@@ -62,9 +62,9 @@ pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_singleton_method("quiet", function!(quiet, 0))
 }
 
-/// Opens a session for a Memprof::Session, and notes its number there; the one that it had is closed. All at once: were
-/// the number returned, an exception that another thread or a signal sends could come before the caller has it, and
-/// the caller would not know what to close.
+/// Opens a session for a Memprof::Session, and stores its number there; closes its previous session. This is atomic: if the
+/// number were returned, an exception from another thread or a signal could come before the caller has it, and the
+/// session could never be closed.
 fn open(
     holder: RObject,
     by_thread: bool,
@@ -95,7 +95,7 @@ fn number(holder: RObject) -> Result<Option<SessionId>, Error> {
     Ok(holder.ivar_get::<_, Option<u64>>(NUMBER)?.map(SessionId))
 }
 
-/// Instance variable of a module with its Memprof::Session; nil, or one that is closed, while it has none.
+/// Instance variable of a module with its Memprof::Session; nil or a closed one if it has none.
 const SESSION: &str = "@session";
 
 fn open_session(owner: RModule) -> Result<Option<RObject>, Error> {
@@ -106,8 +106,8 @@ fn open_session(owner: RModule) -> Result<Option<RObject>, Error> {
     }
 }
 
-/// Opens a session as that of a module, unless that has one that is open: then false. All at once, without a lock: a
-/// signal handler may do the same at any moment.
+/// Opens a session for a module, unless it already has an open one: then returns false. Atomic without a lock, as a signal
+/// handler may do the same at any moment.
 fn open_for(
     owner: RModule,
     holder: RObject,
@@ -127,7 +127,7 @@ fn open_for(
     Ok(first)
 }
 
-/// Makes a session that of a module, unless that has one that is open: then false.
+/// Assigns a session to a module, unless it already has an open one: then returns false.
 fn note_for(owner: RModule, holder: RObject) -> Result<bool, Error> {
     let first = open_session(owner)?.is_none();
     if first {
@@ -136,7 +136,7 @@ fn note_for(owner: RModule, holder: RObject) -> Result<bool, Error> {
     Ok(first)
 }
 
-/// Closes the session of a module; false if it has none that is open.
+/// Closes the session of a module; false if it has no open one.
 fn close_for(owner: RModule) -> Result<bool, Error> {
     let Some(session) = open_session(owner)? else {
         return Ok(false);
@@ -158,7 +158,7 @@ fn finish(id: u64) {
     sessions::finish(SessionId(id));
 }
 
-/// Closes the session of a Memprof::Session, which forgets its number. Does nothing a second time.
+/// Closes the session of a Memprof::Session and clears its number. A second call does nothing.
 fn close(holder: RObject) -> Result<(), Error> {
     if let Some(id) = number(holder)? {
         sessions::close(id);
@@ -179,7 +179,7 @@ fn stats(ruby: &Ruby, id: u64) -> Result<RArray, Error> {
     })
 }
 
-/// Live objects as text, a line for each place and class, the first `limit`.
+/// Live objects as text, a line for each place and class, at most `limit`.
 fn stats_text(
     ruby: &Ruby,
     id: u64,
@@ -190,7 +190,7 @@ fn stats_text(
         .map_err(|raised| count_objects::failure(ruby, raised.to_string()))
 }
 
-/// Objects by place and class, with the numbers of anonymous classes, that [`nearest_class`] takes.
+/// Objects by place and class, with the numbers of anonymous classes for [`nearest_class`].
 fn counts(ruby: &Ruby, id: u64, retained: bool) -> Result<RArray, Error> {
     tracker::suspended(|| {
         let rows = sessions::counts(SessionId(id), retained)
@@ -207,8 +207,8 @@ fn counts(ruby: &Ruby, id: u64, retained: bool) -> Result<RArray, Error> {
     })
 }
 
-/// Objects by place and class as [`counts`] returns them, each with what the living hold; and the older containers that
-/// hold more than at the first call: number, class, bytes more, and address.
+/// Objects by place and class as in [`counts`], each with the contents of its live objects; and the older containers whose
+/// contents have grown since the first call: number, class, bytes grown, and address.
 fn contents(ruby: &Ruby, id: u64) -> Result<RArray, Error> {
     tracker::suspended(|| {
         let (rows, grown) = contents::of_session(SessionId(id))
@@ -247,7 +247,7 @@ fn marks(ruby: &Ruby, id: u64) -> Result<RArray, Error> {
     })
 }
 
-/// Which of `modules` is nearest to the anonymous class with this number; nil if it inherits from none of them.
+/// Index of the nearest of `modules` to the anonymous class with this number; nil if it inherits from none of them.
 fn nearest_class(identity: u32, modules: RArray, exact: bool) -> Option<usize> {
     let addresses: Vec<_> = modules.into_iter().map(|module| module.as_raw()).collect();
     sessions::nearest(identity, &addresses, exact)
@@ -268,22 +268,22 @@ fn profile(
         .ok_or_else(|| Error::new(ruby.exception_arg_error(), "the session is closed"))
 }
 
-/// Slope per run, its lower bound, and whether it really grows, for each series of counts.
+/// Slope per run, its lower bound, and whether growth is significant, for each series of counts.
 fn fit(series: Vec<Vec<u64>>) -> Vec<(f64, f64, bool)> {
     let fits = series.iter().map(|counts| growth::fit(counts));
     fits.map(|fit| (fit.slope, fit.low, fit.grows)).collect()
 }
 
-/// Below 0 if a series of counts grows ever more slowly.
+/// Below 0 if the growth of a series of counts slows down.
 fn acceleration(counts: Vec<u64>) -> f64 {
     growth::acceleration(&counts)
 }
 
-/// Bytes that [`clear_stack`] clears. A fiber's machine stack may have no more than a few times as many.
+/// Bytes cleared by [`clear_stack`]. A fiber's machine stack may be only a few times larger.
 const STALE_STACK: usize = 64 * 1024;
 
-/// Clears the machine stack below the caller: the collector takes for a reference whatever looks like one there, also
-/// what functions that have returned left behind.
+/// Clears the machine stack below the caller: the GC scans it conservatively, and takes values left behind by returned
+/// functions for references.
 #[inline(never)]
 fn clear_stack() {
     let mut area = [0u8; STALE_STACK];
@@ -291,11 +291,11 @@ fn clear_stack() {
 }
 
 /// Bytes of the machine stack between the caller of [`run_deep`] and its block: more than the frames of a call of
-/// [`clear_stack`], in which nothing is cleared.
+/// [`clear_stack`], which are not cleared.
 const BELOW_CALLER: usize = 4 * 1024;
 
-/// Yields so deep in the machine stack that [`clear_stack`], called by the same caller afterwards, clears all that the
-/// block left there.
+/// Yields so deep in the machine stack that [`clear_stack`], called by the same caller afterwards, clears everything the block
+/// left there.
 #[inline(never)]
 fn run_deep(ruby: &Ruby) -> Result<Value, Error> {
     let mut area = [0u8; BELOW_CALLER];
@@ -321,12 +321,12 @@ fn library_path(path: String) -> Option<String> {
     memprof_paths::library_path(&path).map(std::borrow::Cow::into_owned)
 }
 
-/// Sets where memprof's own Ruby files are.
+/// Sets the path of memprof's own Ruby files.
 fn own_file(path: String) {
     frame_keys::set_own(&path);
 }
 
-/// Whose code a signal runs: "default", "ignored", "ruby", or "other" if C code has installed a handler.
+/// Handler of a signal: "default", "ignored", "ruby", or "other" if C code has installed one.
 fn signal_owner(ruby: &Ruby, signal: i32) -> Result<&'static str, Error> {
     match signals::disposition(signal) {
         Ok(Disposition::Default) => Ok("default"),
@@ -337,7 +337,7 @@ fn signal_owner(ruby: &Ruby, signal: i32) -> Result<&'static str, Error> {
     }
 }
 
-/// Yields; what this thread allocates meanwhile is not recorded.
+/// Yields; allocations of this thread are not recorded meanwhile.
 fn quiet(ruby: &Ruby) -> Result<Value, Error> {
     tracker::suspended(|| ruby.yield_values(()))
 }

@@ -1,4 +1,4 @@
-//! `Memprof::Native`: files and /proc, mostly without giving the GVL up. Errors are Ruby's own, `Errno::ENOENT` and the like.
+//! `Memprof::Native`: files and /proc, mostly without releasing the GVL. Errors are Ruby's own, such as `Errno::ENOENT`.
 
 use std::io;
 use std::os::fd::IntoRawFd;
@@ -22,8 +22,8 @@ pub fn init(_: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_singleton_method("process_sizes", function!(process_sizes, 0))
 }
 
-/// Adds the descriptor to `made`, if the file is ours. It is not returned: an exception that another thread or a signal
-/// sends comes before a caller has what a method returns, and no one would know whose file it is.
+/// Adds the descriptor to `made`, if the file is ours. It is not returned, as an exception from another thread or a signal
+/// could come before the caller has the return value, and the file would have no owner.
 fn create_locked(ruby: &Ruby, path: PathBuf, made: RArray) -> Result<(), Error> {
     match dump_files::create_locked(&path).map_err(|error| system_error(ruby, &error))? {
         Some(file) => made.push(file.into_raw_fd()),
@@ -41,11 +41,11 @@ fn remove_file(ruby: &Ruby, path: PathBuf) -> Result<bool, Error> {
     dump_files::remove(&path).map_err(|error| system_error(ruby, &error))
 }
 
-/// Where a file is replaced, the system gives the memory of the old one back and the new one its place on the disk: with
-/// gigabytes that takes a second, in which other threads go on.
+/// If another file is replaced, releases the GVL: the system then frees that file's memory and disk space, which takes a second
+/// for gigabytes.
 fn rename_file(ruby: &Ruby, from: PathBuf, to: PathBuf) -> Result<(), Error> {
     let aside = dump_files::is_taken(&to).then(|| gvl::without(|| dump_files::rename(&from, &to)));
-    // Interrupted already: then here, and Ruby looks after the interrupt when it has the answer.
+    // If already interrupted, it runs here, and Ruby handles the interrupt after the call.
     let outcome = aside
         .flatten()
         .unwrap_or_else(|| dump_files::rename(&from, &to));
@@ -56,7 +56,7 @@ fn kind_of_file(path: PathBuf) -> Option<&'static str> {
     dump_files::kind(&path)
 }
 
-/// Bytes of an open file, or nil if the path names another one by now, or none.
+/// Bytes of an open file, or nil if its path now refers to another file or to none.
 fn size_at(ruby: &Ruby, descriptor: i32, path: PathBuf) -> Result<Option<u64>, Error> {
     if descriptor < 0 {
         return Err(system_error(
@@ -75,7 +75,7 @@ fn is_source(name: String) -> bool {
     dump_files::is_source(&name)
 }
 
-/// Descriptor, flags or nil, type bits, and name as bytes, of each open file.
+/// Descriptor, flags or nil, type bits, and name as bytes, for each open file.
 fn open_files(ruby: &Ruby) -> Result<RArray, Error> {
     let files = ruby.ary_new();
     for file in process::open_files() {
@@ -85,7 +85,7 @@ fn open_files(ruby: &Ruby) -> Result<RArray, Error> {
     Ok(files)
 }
 
-/// KiB in memory, and of address space.
+/// KiB of resident memory, and of address space.
 fn process_sizes() -> Option<(u64, u64)> {
     process::sizes().map(|sizes| (sizes.resident, sizes.address_space))
 }

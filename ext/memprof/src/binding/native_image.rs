@@ -1,4 +1,5 @@
-//! `Memprof::Native::Image`: a core file, or the memory of a process, to ask. Questions and answers are JSON ([`memprof_image::questions`]).
+//! `Memprof::Native::Image`: queries on a core file or the memory of a process. Questions and answers are JSON
+//! ([`memprof_image::questions`]).
 
 use std::io;
 use std::sync::Arc;
@@ -21,13 +22,13 @@ use super::requests::Input;
 use crate::ruby_values::to_ruby;
 use crate::vm::heap::binding::version;
 
-/// An image that is open. It never changes.
+/// An open image. It is immutable.
 #[derive(TypedData)]
 #[magnus(class = "Memprof::Native::Image", free_immediately, size)]
 pub(super) struct NativeImage(Arc<Analysis>);
 
 impl NativeImage {
-    /// Reads blocks and references of an image.
+    /// Reads the blocks and references of an image.
     pub fn of(ruby: &Ruby, image: Image) -> Result<NativeImage, Error> {
         let analysis = job::run(ruby, "image", move |_| Arc::new(Analysis::new(image)))?;
         Ok(NativeImage(analysis))
@@ -50,7 +51,7 @@ pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     image.define_method("add_recording", method!(add_recording, 3))
 }
 
-/// Reads the core file of a file descriptor.
+/// Reads the core file from a file descriptor.
 fn open(ruby: &Ruby, descriptor: i32) -> Result<NativeImage, Error> {
     let file = duplicate(ruby, descriptor)?;
     let analysis = job::run(ruby, "image", move |_| {
@@ -65,12 +66,12 @@ fn open(ruby: &Ruby, descriptor: i32) -> Result<NativeImage, Error> {
     }
 }
 
-/// Whether malloc's heap is not as glibc leaves it: of a copy that may only mean that a thread was changing it.
+/// Whether malloc's heap is inconsistent: in a copy this may just mean that a thread was changing it.
 fn is_damaged(_: &Ruby, image: &NativeImage) -> bool {
     !image.0.heap.corruptions.is_empty() || image.0.heap.skipped > 0
 }
 
-/// Asks a question; parameters and answer are JSON.
+/// Answers a question; parameters and answer are JSON.
 fn ask(
     ruby: &Ruby,
     image: &NativeImage,
@@ -90,9 +91,8 @@ fn ask(
     })
 }
 
-/// Learns from a recording of malloc where blocks were allocated: from a file descriptor, which is read up to a time in
-/// milliseconds since 1970. `pids`: numbers of the process. Returns nil, or why the recording does not fit, with the process
-/// that it is of.
+/// Adds allocation sites of blocks from a recording of malloc: a file descriptor, read up to a time in milliseconds since 1970.
+/// `pids`: ids of the process. Returns nil, or why the recording does not fit, with the process it belongs to.
 fn add_recording(
     ruby: &Ruby,
     image: &NativeImage,
@@ -118,8 +118,7 @@ fn add_recording(
     Ok(Some((ruby.sym_new(why.0), why.1)))
 }
 
-/// Writes the heap of the Ruby in it to a file descriptor, with what a JSON object adds to the header; returns what was
-/// written.
+/// Writes the Ruby heap of the image to a file descriptor, with a JSON object's additions to the header; returns statistics.
 fn dump(
     ruby: &Ruby,
     image: &NativeImage,

@@ -1,4 +1,4 @@
-//! `Memprof::Native.memory`: where the memory of a process goes, as JSON.
+//! `Memprof::Native.memory`: the memory of a process by use, as JSON.
 
 use std::io;
 
@@ -23,18 +23,18 @@ fn ledger(ruby: &Ruby) -> Result<String, Error> {
     json(ruby, process_memory::ledger())
 }
 
-/// Of another process.
+/// The ledger of another process.
 fn ledger_of(ruby: &Ruby, pid: u32) -> Result<String, Error> {
     json(ruby, process_memory::ledger_of(pid))
 }
 
-/// Of a process and those forked from it; without a process, of the cluster that this one belongs to.
+/// The cluster of a process and those forked from it; without a process, the cluster of this one.
 fn cluster(ruby: &Ruby, pid: Option<u32>) -> Result<String, Error> {
     let pid = pid.map_or_else(|| memprof_ledger::master_of(std::process::id()), Ok);
     json(ruby, pid.and_then(memprof_ledger::cluster))
 }
 
-/// Address, size of a slot, slots, used slots of each page.
+/// Address, slot size, slots and used slots of each page.
 fn heap_pages(ruby: &Ruby) -> Result<RArray, Error> {
     let pages = process_memory::heap_pages().map_err(|why| failure(ruby, why))?;
     tracker::suspended(|| {

@@ -1,4 +1,4 @@
-//! `Memprof::Native::Profile`: a profile taken, ready to be grouped, filtered and exported.
+//! `Memprof::Native::Profile`: a finished profile to group, filter and export.
 
 use std::str::FromStr;
 
@@ -60,7 +60,7 @@ fn compare_reports(
     to_ruby(ruby, &compare(&before, &after, measure, internal))
 }
 
-/// Parses one of a set of words; a wrong one is an ArgumentError that lists the right ones.
+/// Parses a keyword; an invalid one raises an ArgumentError that lists the valid ones.
 fn parse<T: FromStr>(ruby: &Ruby, word: &str) -> Result<T, Error>
 where
     T::Err: std::fmt::Display,
@@ -125,7 +125,7 @@ impl NativeProfile {
         Ok(())
     }
 
-    /// How many places have objects of this kind, and the first of them: sites without regard to their stacks.
+    /// Number of places with objects of this kind, and the first of them: sites regardless of their stacks.
     fn places(
         ruby: &Ruby,
         this: &Self,
@@ -141,7 +141,7 @@ impl NativeProfile {
     /// Yields the sites as the elements of a JSON array, in chunks.
     fn sites_json(ruby: &Ruby, this: &Self) -> Result<(), Error> {
         SiteRows::new(&this.0).write_json(|chunk| {
-            // JSON that serde writes of Strings is UTF-8.
+            // serde writes Strings as UTF-8 JSON.
             let chunk = ruby.enc_str_new(chunk, ruby.utf8_encoding());
             ruby.yield_value::<_, Value>(chunk).map(|_| ())
         })

@@ -1,5 +1,6 @@
-//! `Memprof::Native`: a copy of another process, in which a function of this library is called, or whose memory is read; or code in
-//! a process itself. One at a time in each thread. A process of its own does it, which this one waits for.
+//! `Memprof::Native`: copies of other processes, to call a function of this library there or to read their memory; or
+//! evaluation of code in the process itself. One at a time per thread, done by a separate tracer process that this one waits
+//! for.
 
 use magnus::{Error, Object, RModule, Ruby};
 
@@ -68,25 +69,25 @@ mod linux {
     use crate::vm::heap::binding::duplicate;
     use crate::vm::{dump_files, gvl};
 
-    /// Time for our own copy to begin to wait.
+    /// Timeout for our own copy to start waiting.
     const SHORT: Duration = Duration::from_secs(3);
 
     thread_local! {
         static WORK: RefCell<Option<Work>> = const { RefCell::new(None) };
     }
 
-    /// What is under way, and kept until it is dropped.
+    /// Work in progress, kept until it is dropped.
     enum Work {
         Tracer(Box<Tracer>),
-        /// A copy of the process with this id, and of this thread there.
+        /// A copy of the process with this id, and the copied thread.
         Image(Box<Tracer>, u32, u32),
         Own(#[expect(dead_code, reason = "it ends when it is dropped")] OwnCopy),
     }
 
-    /// Why there is no copy, or no answer: a word for the caller, and a text.
+    /// Why there is no copy or no answer: a keyword for the caller, and a text.
     type Failure = (String, String);
 
-    /// Ruby's version in a process, as `["3.3.8"]`, or why that is not known, as `[:missing, "..."]`.
+    /// Ruby's version in a process, as `["3.3.8"]`, or why it is unknown, as `[:missing, "..."]`.
     pub fn ruby_version_of(ruby: &Ruby, pid: i32) -> Result<RArray, Error> {
         let found = jobs::symbols(pid).and_then(|symbols| {
             let mut version = [0; 16];
@@ -107,9 +108,9 @@ mod linux {
         Ok(array)
     }
 
-    /// Begins to copy the process that `held` holds, as one of its threads left it, and to call `memprof_answer_in_copy` of a
-    /// library there. What that writes goes to the descriptor `output`, if there is one, up to so many bytes. [`wait`] returns
-    /// first the pause in seconds and the process id of the copy, then the answer.
+    /// Starts copying the process of the descriptor `held`, as seen by one of its threads, and calling a library's
+    /// `memprof_answer_in_copy` there. Its output goes to the descriptor in `output`, if any, up to a number of bytes. [`wait`]
+    /// returns first the pause in seconds and the process id of the copy, then the answer.
     pub fn snapshot(
         ruby: &Ruby,
         (pid, held): (i32, i32),
@@ -132,8 +133,8 @@ mod linux {
         keep(ruby, begun.map(|tracer| Work::Tracer(Box::new(tracer))))
     }
 
-    /// Begins to copy the process of a thread, and returns nil. [`wait`] returns the pause in seconds and the memory of the copy, which can be
-    /// asked until the copy is dropped. Of this process both are returned at once.
+    /// Starts copying the process of a thread, and returns nil. [`wait`] returns the pause in seconds and the memory of the
+    /// copy, readable until the copy is dropped. For this process, both are returned at once.
     pub fn image(ruby: &Ruby, pid: u32, thread: i32) -> Result<Option<RArray>, Error> {
         let array = ruby.ary_new();
         if WORK.with_borrow(Option::is_some) {
@@ -159,14 +160,14 @@ mod linux {
         Ok(None)
     }
 
-    /// Begins to have a process evaluate a line of Ruby: the steps are [`attach_step`]'s.
+    /// Starts an attachment, in which a process evaluates a line of Ruby; [`attach_step`] drives it.
     pub fn attach(ruby: &Ruby, pid: i32, held: i32, line: String) -> Result<(), Error> {
         let begun = duplicate(held).and_then(|held| jobs::attach(pid, held.into(), line));
         keep(ruby, begun.map(|tracer| Work::Tracer(Box::new(tracer))))
     }
 
-    /// A step of an attachment: `ask`, `wake`, `withdraw` or `close`. [`wait`] returns the longest pause in seconds, the first time
-    /// with the descriptor of the connection.
+    /// A step of an attachment: `ask`, `wake`, `withdraw` or `close`. [`wait`] returns the longest pause in seconds, and at
+    /// first the descriptor of the connection.
     pub fn attach_step(ruby: &Ruby, name: String) -> Result<(), Error> {
         let step = match name.as_str() {
             "ask" => Step::Ask { wake: false },
@@ -175,7 +176,7 @@ mod linux {
             _ => Step::Close,
         };
         WORK.with_borrow(|work| match work {
-            // If it has ended, the next wait says so.
+            // If it has ended, the next wait reports it.
             Some(Work::Tracer(tracer)) => jobs::step(tracer, &step).or(Ok(())),
             _ => Ok(()),
         })
@@ -188,7 +189,7 @@ mod linux {
         Ok(())
     }
 
-    /// What the tracer says next, or nil if it has said nothing in so many seconds: other threads go on meanwhile.
+    /// The next message of the tracer, or nil on timeout: other threads run meanwhile.
     pub fn wait(ruby: &Ruby, seconds: f64) -> Result<Option<RArray>, Error> {
         let limit = Duration::try_from_secs_f64(seconds).unwrap_or(SHORT);
         let Some(mut work) = WORK.take() else {
@@ -198,7 +199,7 @@ mod linux {
         };
         let next = match &mut work {
             Work::Tracer(tracer) | Work::Image(tracer, ..) => {
-                // Interrupted already: Ruby looks after that, and asks again.
+                // If already interrupted, Ruby handles that, and calls again.
                 gvl::without(|| jobs::next(tracer, limit)).unwrap_or(Ok(None))
             }
             Work::Own(_) => Ok(None),
@@ -259,7 +260,7 @@ mod linux {
         (pause, mut image): (f64, Image),
     ) -> Result<(), Error> {
         image.pid = Some(pid);
-        // A copy has the name of the thread that was copied.
+        // A copy has the name of the copied thread.
         if let Ok(name) = fs::read_to_string(format!("/proc/{pid}/comm")) {
             image.command = name.trim_end().to_owned();
         }
@@ -287,7 +288,7 @@ mod linux {
         Ok((pause, image, copy))
     }
 
-    /// The only thread of our copy, when it has begun to wait; it has done nothing by then but to return from a call.
+    /// The only thread of our copy, once it waits; until then it only returns from a call.
     fn wait_until_it_waits(copy: u32) -> Vec<Thread> {
         let until = Instant::now() + SHORT;
         loop {
@@ -299,8 +300,8 @@ mod linux {
         }
     }
 
-    /// The thread that was copied and the others, with all their registers; of those that did not stop, and wait for the
-    /// system, where their stacks end.
+    /// The copied thread and the others, with all their registers, or only the end of their stacks if they did not stop because
+    /// they wait for the system.
     fn threads_of(
         pid: u32,
         copied: u32,
@@ -320,7 +321,7 @@ mod linux {
         threads
     }
 
-    /// Ends what is under way, if anything is: returns when the process is as it was.
+    /// Ends the work in progress, if any: returns when the process is restored.
     pub fn drop_snapshot() {
         WORK.set(None);
     }
@@ -330,20 +331,20 @@ mod linux {
         array.push(text)
     }
 
-    /// A descriptor by which a process is held, whatever becomes of its number.
+    /// A descriptor that refers to a process even if its id is reused.
     pub fn hold_process(ruby: &Ruby, pid: i32) -> Result<i32, Error> {
         let held = descriptors::hold(pid).map_err(|error| system_error(ruby, &error))?;
         Ok(held.into_raw_fd())
     }
 
-    /// Sends a signal to the process that a descriptor holds.
+    /// Sends a signal to the process of a descriptor.
     pub fn signal_process(ruby: &Ruby, held: i32, signal: i32) -> Result<(), Error> {
         let sent = dump_files::borrowed(held).and_then(|held| descriptors::signal(held, signal));
         sent.map_err(|error| system_error(ruby, &error))
     }
 
-    /// Opens what is below the directory that a descriptor names, never outside of it: a `directory`, `anything` to look at or
-    /// connect to, or a `file` to read.
+    /// Opens a path below the directory of a descriptor, never outside of it: a `directory`, `anything` to stat or connect to,
+    /// or a `file` to read.
     pub fn open_beneath(
         ruby: &Ruby,
         directory: i32,
@@ -363,7 +364,7 @@ mod linux {
         Ok(opened.into_raw_fd())
     }
 
-    /// The descriptor that came with a byte over a socket, where something is to be read; nil if none did.
+    /// The descriptor sent with a byte over a socket that has data to read; nil if there was none.
     pub fn receive_descriptor(ruby: &Ruby, socket: i32) -> Result<Option<i32>, Error> {
         let mut byte = [0];
         let received =
@@ -372,7 +373,7 @@ mod linux {
         Ok(found.into_iter().next().map(IntoRawFd::into_raw_fd))
     }
 
-    /// Sends bytes over a socket as far as it takes them now: how many. No signal comes of a closed one.
+    /// Sends bytes over a socket without blocking, and returns how many. A closed socket raises no signal.
     pub fn send_now(ruby: &Ruby, socket: i32, text: String) -> Result<usize, Error> {
         let sent = dump_files::borrowed(socket)
             .and_then(|socket| descriptors::send_now(socket, text.as_bytes()));

@@ -13,7 +13,7 @@ use super::trace_report::NativeReport;
 use crate::vm::after_fork;
 use crate::vm::trace::{self, Installation, Running};
 
-/// Which tracers a trace has. Made once for many traces: a server makes one for each request.
+/// The tracers of a trace. Reused for many traces: a server has one trace per request.
 #[derive(TypedData)]
 #[magnus(class = "Memprof::Native::TraceChoice", free_immediately)]
 pub struct NativeChoice(Arc<Choice>);
@@ -22,14 +22,14 @@ impl DataTypeFunctions for NativeChoice {}
 
 /// Tracers and their names.
 pub struct Choice {
-    /// Those of the extension.
+    /// Tracers of the extension.
     own: trace::Choice,
-    /// All that the report has, in its order.
+    /// All tracers in the report, in order.
     pub reported: Vec<String>,
 }
 
-/// One trace. It is made before anything is counted, so that it is not counted itself. A trace that is never finished,
-/// as its fiber was thrown away, ends with this object.
+/// One trace. It is created before counting starts, so that it is not counted itself. A trace that is never finished, because
+/// its fiber was discarded, ends with this object.
 #[derive(TypedData)]
 #[magnus(class = "Memprof::Native::Trace")]
 pub struct NativeTrace {
@@ -38,7 +38,7 @@ pub struct NativeTrace {
     running: RefCell<Option<Begun>>,
 }
 
-/// What is kept between the traces of a server, until this object is gone.
+/// State shared between the traces of a server, released with this object.
 #[derive(TypedData)]
 #[magnus(class = "Memprof::Native::TraceInstallation")]
 pub struct NativeInstallation(RefCell<Option<Installation>>);
@@ -47,7 +47,7 @@ impl DataTypeFunctions for NativeInstallation {}
 
 struct Begun {
     vm: Running,
-    /// The process that it began in: in the child of a fork nothing is counted for it any more.
+    /// The process in which it began: the child of a fork no longer counts anything for it.
     pid: u32,
 }
 
@@ -74,7 +74,7 @@ pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     class.define_method("finish", method!(NativeTrace::finish, 0))
 }
 
-/// Those that count calls of libraries, which may be impossible in a process.
+/// Tracers that count library calls, which may be impossible in a process.
 fn call_names() -> Vec<&'static str> {
     memprof_native::names().to_vec()
 }
@@ -114,7 +114,7 @@ impl NativeTrace {
         }
     }
 
-    /// Begins to count. Makes no Ruby object.
+    /// Starts counting. Allocates no Ruby object.
     fn begin(ruby: &Ruby, this: &Self) -> Result<(), Error> {
         if this.running.borrow().is_some() {
             return Err(Error::new(
@@ -129,7 +129,7 @@ impl NativeTrace {
         Ok(())
     }
 
-    /// Ends counting; gives the report, or nil if there is none: it was ended, or this is the child of a fork.
+    /// Stops counting; returns the report, or nil if there is none: it was already ended, or this is the child of a fork.
     fn finish(_: &Ruby, this: &Self) -> Option<NativeReport> {
         let begun = this.running.borrow_mut().take()?;
         let counted = trace::finish(begun.vm);

@@ -1,4 +1,4 @@
-//! `Memprof::Native`: what a recording of malloc adds up to, and the same in other tools' formats.
+//! `Memprof::Native`: summaries of malloc recordings, and exports to other tools' formats.
 
 use std::io;
 
@@ -28,7 +28,7 @@ pub fn init(native: RModule) -> Result<(), Error> {
     native.define_singleton_method("export_recording", function!(export_recording, 5))
 }
 
-/// Reads a file descriptor to its end. `selection` is JSON; so is the answer, which is nil if it is no recording.
+/// Reads a file descriptor to its end. `selection` and the answer are JSON; nil if it is not a recording.
 fn sum_up_recording(
     ruby: &Ruby,
     descriptor: i32,
@@ -39,8 +39,8 @@ fn sum_up_recording(
     })
 }
 
-/// Reads a file descriptor to its end, and adds up its stacks to a tree. `least`: the share of all bytes that a row has at
-/// least. `at`: the location of the stacks that count; nil for all. The answer is JSON; nil if it is no recording.
+/// Reads a file descriptor to its end, and merges its stacks into a tree. `least`: minimum share of all bytes for a row. `at`:
+/// the location of the stacks to include; nil for all. The answer is JSON; nil if it is not a recording.
 fn tree_of_recording(
     ruby: &Ruby,
     descriptor: i32,
@@ -62,8 +62,8 @@ fn tree_of_recording(
     })
 }
 
-/// Reads a file descriptor to its end, and adds up its stacks to a flame graph of at most so many frames. The answer is
-/// JSON; nil if it is no recording.
+/// Reads a file descriptor to its end, and merges its stacks into a flame graph with a maximum number of frames. The answer is
+/// JSON; nil if it is not a recording.
 fn flame_of_recording(
     ruby: &Ruby,
     descriptor: i32,
@@ -79,8 +79,8 @@ fn flame_of_recording(
     })
 }
 
-/// Reads a file descriptor to its end, and adds up its stacks by function. `name`: only functions of that name, with those
-/// beside them; nil for all. The answer is JSON; nil if it is no recording.
+/// Reads a file descriptor to its end, and sums up its stacks by function. `name`: only functions of that name, with their
+/// callers and callees; nil for all. The answer is JSON; nil if it is not a recording.
 fn functions_of_recording(
     ruby: &Ruby,
     descriptor: i32,
@@ -96,7 +96,7 @@ fn functions_of_recording(
     })
 }
 
-/// A selection as the caller has it.
+/// The caller's selection.
 #[derive(Deserialize)]
 struct Wanted {
     from_ms: u64,
@@ -119,7 +119,7 @@ fn tree(stacks: &Stacks, direction: Direction, value: Value, least: f64) -> Vec<
     Tree::new(stacks, direction, value).rows(least)
 }
 
-/// The same of what is recorded in memory, with its sums: JSON of `sample`, `total`, `callers` and `rows`.
+/// The tree of a recording in memory, with its sums: JSON of `sample`, `total`, `callers` and `rows`.
 fn tree_of_malloc(
     ruby: &Ruby,
     direction: String,
@@ -139,7 +139,7 @@ fn tree_of_malloc(
     Ok(answer.to_string())
 }
 
-/// Writes what is recorded in memory to a file descriptor.
+/// Writes the recording in memory to a file descriptor.
 fn export_malloc(
     ruby: &Ruby,
     to: i32,
@@ -172,7 +172,7 @@ fn summed_up(
     let file = duplicate(ruby, descriptor)?;
     let selection = selected(ruby, selection)?;
     let work = move |abandoned| {
-        // Blocks are read in two pieces, one of them of four bytes.
+        // Each block takes two reads, one of them of four bytes.
         let mut input = io::BufReader::with_capacity(1 << 18, Input { file, abandoned });
         match Summary::read_part(&mut input, &selection) {
             Ok(summary) => answer(summary).map(Some),
@@ -184,7 +184,7 @@ fn summed_up(
     answer.map_err(|error| failure(ruby, &error))
 }
 
-/// Reads a file descriptor from its beginning, and writes to another one.
+/// Reads a file descriptor from its beginning, and writes the export to another one.
 fn export_recording(
     ruby: &Ruby,
     from: i32,

@@ -1,4 +1,4 @@
-//! `Memprof::Native::RequestLog`: all traced requests of a file, to ask. Questions and answers are JSON.
+//! `Memprof::Native::RequestLog`: queries on all traced requests of a file. Questions and answers are JSON.
 
 use std::fs::File;
 use std::io;
@@ -14,12 +14,12 @@ use super::dump::{duplicate, failure};
 use super::job;
 use super::requests::Input;
 
-/// Requests that were read. They never change.
+/// Parsed requests. They are immutable.
 #[derive(TypedData)]
 #[magnus(class = "Memprof::Native::RequestLog", free_immediately, size)]
 struct RequestLog {
     log: Arc<Log>,
-    /// Where their lines are.
+    /// The file with their lines.
     file: Option<File>,
 }
 
@@ -45,7 +45,7 @@ fn is_request(line: String) -> bool {
     memprof_trace::is_request(&line)
 }
 
-/// What a kind of cost is counted in: seconds, bytes or count.
+/// Unit of a kind of cost: seconds, bytes or count.
 fn unit_of_cost(kind: String) -> &'static str {
     match Unit::of(&kind) {
         Unit::Seconds => "seconds",
@@ -66,21 +66,21 @@ fn open(ruby: &Ruby, descriptor: i32) -> Result<RequestLog, Error> {
     Ok(RequestLog { log, file })
 }
 
-/// Reads lines.
+/// Parses lines.
 fn parse(ruby: &Ruby, lines: String) -> Result<RequestLog, Error> {
     let log = Log::read(lines.as_bytes()).map_err(|error| failure(ruby, &error))?;
     let log = Arc::new(log);
     Ok(RequestLog { log, file: None })
 }
 
-/// Asks a question.
+/// Answers a question.
 fn ask(ruby: &Ruby, requests: &RequestLog, question: String) -> Result<String, Error> {
     let log = Arc::clone(&requests.log);
     let answer = job::run(ruby, "trace", move |_| log.ask(&question))?;
     answer.map_err(|error| Error::new(ruby.exception_arg_error(), error.to_string()))
 }
 
-/// The line of a request as it is in the file; nil if that line is no request.
+/// The line of a request as it is in the file; nil if that line is not a request.
 fn line(ruby: &Ruby, requests: &RequestLog, number: u64) -> Result<Option<String>, Error> {
     let Some((offset, length)) = requests.log.place(number) else {
         return Ok(None);

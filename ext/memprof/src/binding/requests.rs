@@ -1,4 +1,4 @@
-//! `Memprof::Native.sum_up_requests`: what the traced requests of a file cost; `normalize_sql`.
+//! `Memprof::Native.sum_up_requests`: summary of the traced requests of a file; `normalize_sql`.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -18,12 +18,12 @@ pub fn init(_: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_singleton_method("normalize_sql", function!(normalize_sql, 2))
 }
 
-/// The text of a statement without its values; `adapter` says whose SQL it is.
+/// The text of a statement without its values; `adapter` determines the SQL dialect.
 fn normalize_sql(statement: String, adapter: String) -> String {
     sql::normalize(statement.as_bytes(), Dialect::of(&adapter))
 }
 
-/// Reads a file descriptor to its end; options and answer are JSON. The block receives how many bytes were read.
+/// Reads a file descriptor to its end; options and answer are JSON. Yields the number of bytes read.
 fn sum_up_requests(ruby: &Ruby, descriptor: i32, options: String) -> Result<String, Error> {
     let file = duplicate(ruby, descriptor)?;
     let options: Options = serde_json::from_str(&options)
@@ -50,7 +50,7 @@ fn sum_up(input: Input, options: Options, bytes_read: &AtomicU64) -> io::Result<
     Ok(serde_json::to_string(&summary)?)
 }
 
-/// A file that ends when its caller has gone.
+/// A file that ends when its caller has given up.
 pub(super) struct Input {
     pub(super) file: File,
     pub(super) abandoned: Abandoned,
@@ -69,7 +69,7 @@ impl Read for Input {
                 return Err(io::Error::from_raw_os_error(libc::ECANCELED));
             }
             match self.file.read(bytes) {
-                // Ruby's pipes do not wait.
+                // Ruby's pipes are nonblocking.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     std::thread::sleep(Duration::from_millis(2));
                 }

@@ -1,5 +1,5 @@
-//! `Memprof::Native::TraceReport`: what a trace counted, as Ruby values or as JSON. Servers want the JSON of each request,
-//! so that is made without any Ruby object but the text.
+//! `Memprof::Native::TraceReport`: the counts of a trace, as Ruby values or as JSON. Servers need JSON for each request, so
+//! that allocates no Ruby object but the text.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::native_trace::Choice;
 use crate::vm::trace::Counted;
 use crate::vm::tracker;
 
-/// Numbers by tracer. A tracer without any has an empty map. They are put into words when somebody asks.
+/// Numbers by tracer. A tracer without numbers has an empty map. Converted to text on demand.
 #[derive(TypedData)]
 #[magnus(class = "Memprof::Native::TraceReport", free_immediately)]
 pub struct NativeReport {
@@ -56,7 +56,7 @@ impl NativeReport {
         })
     }
 
-    /// What JSON.generate calls; the state that it passes says how Ruby's own values are to look.
+    /// Called by JSON.generate; its state argument only affects the format of Ruby's own values.
     fn to_json(ruby: &Ruby, this: &Self, _state: &[Value]) -> Result<RString, Error> {
         let text = serde_json::to_string(&this.document())
             .map_err(|error| Error::new(ruby.exception_runtime_error(), error.to_string()))?;
@@ -84,7 +84,7 @@ struct Document<'a> {
 }
 
 impl Document<'_> {
-    /// In the order of the report.
+    /// Entries in the order of the report.
     fn entries(&self) -> impl Iterator<Item = (&str, &Node)> {
         self.names.iter().map(|name| {
             let counted = self.counted.iter().find(|(counted, _)| counted == name);

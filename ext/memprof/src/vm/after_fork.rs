@@ -1,8 +1,8 @@
-//! What happens in the child of a fork, in two steps.
+//! Handles the child of a fork, in two steps.
 //!
-//! At once, before any Ruby code runs ([`init`]): the tracker and the tracers' counters learn that their process is another
-//! one. This also happens where C code forks. Later, with the GVL ([`remove_hooks`]): the hooks of the parent's traces go,
-//! which takes calls of the VM. Ruby's `_fork` leads there.
+//! First, before any Ruby code runs ([`init`]): the tracker and the tracers' counters are switched to the new process, also if
+//! C code forks. Later, with the GVL ([`remove_hooks`]): the hooks of the parent's traces are removed, which requires calls of
+//! the VM. Ruby's `_fork` triggers that.
 
 use memprof_native::at_fork::{self, AtFork};
 

@@ -1,19 +1,19 @@
-//! What the allocator behind malloc says of itself: glibc's `malloc_info`, or jemalloc's `mallctl`.
+//! Statistics of the allocator behind malloc: glibc's `malloc_info`, or jemalloc's `mallctl`.
 //!
-//! Both may be loaded without being behind malloc: glibc always is. So each is asked only if malloc is in the same object.
+//! Both may be loaded without implementing malloc: glibc always is. So each is used only if malloc is in the same object.
 
 use std::ffi::{CStr, c_void};
 use std::mem::MaybeUninit;
 
 use memprof_ledger::Allocator;
 
-/// The statistics; `None` for an allocator that has none (musl, tcmalloc) or that is not known.
+/// The statistics; `None` for an allocator without them (musl, tcmalloc) or an unknown one.
 pub fn statistics() -> Option<Allocator> {
     jemalloc::statistics().or_else(glibc::statistics)
 }
 
-/// The same in a copy that has one thread of its process: another one may have held a lock of malloc's, which nothing releases
-/// here. So a child asks, and is killed if it waits for a lock.
+/// The same in a copy that has only one thread of its process: a missing thread may have held a malloc lock, which is never
+/// released here. So a child asks, and is killed if it waits for a lock.
 #[cfg(target_os = "linux")]
 pub use in_copy::statistics as statistics_in_copy;
 
@@ -22,7 +22,7 @@ pub fn statistics_in_copy() -> Option<Allocator> {
     None
 }
 
-/// The function of this name, if the object that has it has malloc, too.
+/// The function of this name, if its object also defines malloc.
 fn beside_malloc(name: &CStr) -> Option<*mut c_void> {
     let (function, malloc) = (function(name)?, function(c"malloc")?);
     (object(function)? == object(malloc)?).then_some(function)
@@ -34,7 +34,7 @@ fn function(name: &CStr) -> Option<*mut c_void> {
     (!address.is_null()).then_some(address)
 }
 
-/// Where the object begins that this address is in.
+/// Start of the object that contains this address.
 fn object(address: *mut c_void) -> Option<*mut c_void> {
     let mut facts = MaybeUninit::<libc::Dl_info>::uninit();
     // SAFETY: dladdr takes any address, and has filled in the struct unless it returns 0.
@@ -74,7 +74,7 @@ mod jemalloc {
         })
     }
 
-    /// jemalloc counts again when its epoch is set.
+    /// jemalloc updates its statistics when the epoch is set.
     fn refresh(control: MallCtl) -> Option<()> {
         let mut epoch = 1_u64;
         // SAFETY: "epoch" takes an u64, which lives through the call.
@@ -90,7 +90,7 @@ mod jemalloc {
         (result == 0).then_some(())
     }
 
-    /// A number; `None` if there is none of this name, or it has another size.
+    /// A number; `None` if the name is unknown or its value has another size.
     fn read<T: Copy + Default>(control: MallCtl, name: &str) -> Option<T> {
         let name = CString::new(name).ok()?;
         let (mut value, mut size) = (T::default(), size_of::<T>());
@@ -157,7 +157,7 @@ mod in_copy {
 
     use memprof_ledger::Allocator;
 
-    /// Time for malloc to answer in a copy of a process.
+    /// Timeout for malloc to answer in a copy of a process.
     const PATIENCE: Duration = Duration::from_millis(500);
 
     pub fn statistics() -> Option<Allocator> {

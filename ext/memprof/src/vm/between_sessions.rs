@@ -1,9 +1,9 @@
-//! What is kept from the last session to the next: classes, frames and sites, which a server's next request meets again.
+//! Keeps classes, frames and sites between sessions, as a server's next request uses them again.
 //!
-//! Without a session there is no hook, so no event says which classes and frames are freed meanwhile, and an address may come
-//! to name another object. So they are marked meanwhile, and cannot be freed; those that a sweep under way is going to free
-//! are forgotten at once. All is dropped if it is too large, or if the collector has run a few times and no session was
-//! opened: what a program no longer uses is not to live on because it was tracked once.
+//! Without a session there is no hook, so no event reports classes and frames freed meanwhile, and an address may be reused for
+//! another object. So they are marked and cannot be freed; those about to be freed by a sweep in progress are dropped at once.
+//! Everything is dropped if it is too large, or after a few GCs without a session: tracking must not retain objects that a
+//! program no longer uses.
 
 use std::ffi::c_int;
 use std::sync::OnceLock;
@@ -14,10 +14,10 @@ use super::heap_pages::HeapPages;
 use super::symbols::symbols;
 use super::tracker::{self, Pause, Tracker};
 
-/// Bytes that may be kept while no session is open.
+/// Maximum bytes kept while no session is open.
 const MOST: usize = 16 << 20;
 
-/// Collections without a session after which nothing is kept.
+/// GCs without a session after which everything is dropped.
 const PATIENCE: usize = 4;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -25,11 +25,11 @@ enum Phase {
     Idle,
     Marking,
     Sweeping,
-    /// This collector does not report its phase.
+    /// This GC implementation does not report its phase.
     Unknown,
 }
 
-/// The last session is closed, and the hook is gone. Not to be called inside [`tracker::with`].
+/// The last session was closed, and the hook removed. Not to be called inside [`tracker::with`].
 pub fn pause() {
     let (phase, collections) = (phase(), collections());
     tracker::with(|tracker| {
@@ -41,13 +41,13 @@ pub fn pause() {
         match phase {
             Phase::Unknown => forget_addresses(tracker),
             Phase::Sweeping => forget_garbage(tracker, collections),
-            // What is marked through an object without write barriers is marked again when marking ends.
+            // Objects marked by an object without write barriers are marked again when marking ends.
             Phase::Idle | Phase::Marking => {}
         }
     });
 }
 
-/// The hook is back. Not to be called inside [`tracker::with`].
+/// The hook was added again. Not to be called inside [`tracker::with`].
 pub fn resume() {
     tracker::with(|tracker| {
         if tracker.pause.take().is_some() {
@@ -56,7 +56,7 @@ pub fn resume() {
     });
 }
 
-/// The VM marks. Called in a mark function.
+/// Marks the kept objects. Called in a mark function.
 pub fn mark(tracker: &mut Tracker) {
     let Some(pause) = tracker.pause else { return };
     if collections().wrapping_sub(pause.collections) > PATIENCE {
@@ -69,7 +69,7 @@ pub fn mark(tracker: &mut Tracker) {
     }
 }
 
-/// Drops all that is kept. There is no session.
+/// Drops everything. There is no session.
 fn forget(tracker: &mut Tracker) {
     tracker.recorder.forget();
     tracker.frames = Default::default();
@@ -77,7 +77,7 @@ fn forget(tracker: &mut Tracker) {
     tracker.places = Default::default();
 }
 
-/// Drops what names objects of the VM by address.
+/// Drops all data keyed by addresses of VM objects.
 pub fn forget_addresses(tracker: &mut Tracker) {
     tracker.frames.forget_known();
     tracker.classes = Default::default();
@@ -85,8 +85,8 @@ pub fn forget_addresses(tracker: &mut Tracker) {
     tracker.places.clear();
 }
 
-/// Drops the addresses of what the sweep under way is going to free: there is no hook that would see them freed. Once for each sweep:
-/// what comes to be known later is not garbage.
+/// Drops addresses of objects that the sweep in progress will free, as no hook would see that. Only once per sweep: objects met
+/// later are not garbage.
 fn forget_garbage(tracker: &mut Tracker, sweep: usize) {
     if tracker.swept == Some(sweep) {
         return;
@@ -100,8 +100,8 @@ fn forget_garbage(tracker: &mut Tracker, sweep: usize) {
     }
 }
 
-/// False if the sweep under way may free the object, which lies in a page of the heap. An object made since the sweep
-/// began is not marked either; it is looked up again, which does no harm.
+/// False if the sweep in progress may free the object, which is in a heap page. An object allocated since the sweep began is
+/// not marked either; it is looked up again, which does no harm.
 fn survives(object: VALUE) -> bool {
     let symbols = symbols();
     match (symbols.garbage_object_p, symbols.marked_object_p) {
@@ -118,7 +118,7 @@ fn collections() -> usize {
     unsafe { rb_sys::rb_gc_count() as usize }
 }
 
-/// Names of the collector's phases.
+/// Names of the GC's phases.
 struct Names {
     state: VALUE,
     none: VALUE,
@@ -126,7 +126,7 @@ struct Names {
     sweeping: VALUE,
 }
 
-/// Asks the collector for its phase. One that knows no such question raises.
+/// Asks the GC for its phase. Implementations without this key raise.
 fn phase() -> Phase {
     static NAMES: OnceLock<Names> = OnceLock::new();
     let names = NAMES.get_or_init(|| Names {
@@ -155,7 +155,7 @@ fn phase() -> Phase {
     }
 }
 
-/// A Symbol that is never collected: rb_intern makes none that is.
+/// A Symbol that is never collected, as it comes from rb_intern.
 fn symbol(name: &str) -> VALUE {
     // SAFETY: called outside hooks with the GVL; interns a name of ASCII.
     unsafe { rb_sys::rb_id2sym(rb_sys::rb_intern2(name.as_ptr().cast(), name.len() as _)) }

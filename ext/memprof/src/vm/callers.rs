@@ -1,8 +1,8 @@
-//! Which frame of a stack is the application's: the line behind an object that library code allocates.
+//! Finds the application's frame of a stack: the line responsible for an object that library code allocates.
 //!
-//! A stack of a Rails request is a hundred frames deep, and each object of a gem asks this. From one object to the next most
-//! frames stay where they are. So only the iseq of each is read, and compared with what was there last. What is outside of
-//! the last of [`DEEPEST`] frames is not looked at: a program that recurses would pay for all of its stack with each object.
+//! A stack of a Rails request has a hundred frames, and each object of a gem needs this lookup. From one object to the next
+//! most frames are unchanged, so only the iseq of each frame is read, and compared with the previous one. Frames beyond the
+//! innermost [`DEEPEST`] are ignored: a deeply recursive program would pay for all of its stack with each object.
 
 use rb_sys::VALUE;
 use rustc_hash::FxHashMap;
@@ -11,29 +11,28 @@ use super::control_frames::ControlFrame;
 use super::frame_keys::is_own;
 use super::ruby_object::text;
 
-/// Frames that are looked at, methods in C among them; a power of two.
+/// Maximum frames to check, including C methods; a power of two.
 const DEEPEST: usize = 256;
 
-/// Beside the address of an iseq, whose lowest bits are 0: it is the application's.
+/// Flag in the address of an iseq, whose lowest bits are 0: it belongs to the application.
 const APPLICATION: u64 = 1;
 
 /// A frame of the application.
 #[derive(Clone, Copy)]
 pub struct Caller {
-    /// The instruction behind the one that runs.
+    /// Address of the instruction after the current one.
     pub instruction: u64,
     /// Its iseq.
     pub iseq: VALUE,
-    /// Frames inside of it.
+    /// Number of frames inside of it.
     pub inside: usize,
 }
 
-/// What is known of iseqs.
+/// Cache of iseqs.
 pub struct Callers {
-    /// Whether they are the application's.
+    /// Whether they belong to the application.
     known: FxHashMap<VALUE, bool>,
-    /// What each frame ran when it was looked at last, by its number from the outermost one on, modulo their number here; 0 for
-    /// a method in C.
+    /// The iseq last seen in each frame, indexed by its depth from the outermost frame modulo [`DEEPEST`]; 0 for a C method.
     last: Box<[u64; DEEPEST]>,
 }
 
@@ -47,8 +46,8 @@ impl Default for Callers {
 }
 
 impl Callers {
-    /// The innermost of the frames that is the application's. `remember` is called with each iseq that was not known, whose
-    /// address is not to name another one before [`Callers::clear`].
+    /// The innermost frame of the application. `remember` is called with each new iseq; its address must not be reused before
+    /// [`Callers::clear`].
     #[inline]
     pub fn find(
         &mut self,
@@ -76,7 +75,7 @@ impl Callers {
         None
     }
 
-    /// Looks at a frame that is another one than last time.
+    /// Checks a frame that has changed.
     fn is_application(
         &mut self,
         at: usize,
@@ -104,13 +103,13 @@ impl Callers {
         own
     }
 
-    /// Forgets all: an iseq is gone or has moved.
+    /// Clears the cache: an iseq was freed or moved.
     pub fn clear(&mut self) {
         self.known.clear();
         self.last.fill(0);
     }
 
-    /// Bytes that the table takes.
+    /// Memory size of the table in bytes.
     pub fn memsize(&self) -> usize {
         self.known.capacity() * size_of::<(VALUE, bool)>() + size_of_val(&*self.last)
     }

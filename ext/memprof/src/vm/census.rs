@@ -1,4 +1,4 @@
-//! How many objects there are, by type and by class: `ObjectSpace.count_objects`, and the counts of heap_dump.
+//! Numbers of objects by type and by class: `ObjectSpace.count_objects`, and the counts of heap_dump.
 
 use rb_sys::{VALUE, ruby_value_type};
 use rustc_hash::FxHashMap;
@@ -10,15 +10,15 @@ use super::{classes, slots};
 /// Counts of the whole heap. Serializes in the order and with the keys of heap_dump.
 #[derive(Default)]
 pub struct Census {
-    /// A full collection was made before.
+    /// Whether a full GC ran before.
     pub gc_ran: bool,
     /// Slots of the heap.
     pub total_slots: u64,
-    /// Slots that hold nothing.
+    /// Empty slots.
     pub free_slots: u64,
-    /// Objects of each type that there is, by the type's number.
+    /// Objects of each existing type, by type number.
     pub basic_types: Vec<(&'static str, u64)>,
-    /// Objects of each class that was asked for, most first, ties by name.
+    /// Objects of each requested class, most first, ties by name.
     pub user_types: Vec<(String, u64)>,
 }
 
@@ -44,13 +44,13 @@ impl Serialize for Census {
     }
 }
 
-/// Makes ready what would allocate while objects are counted.
+/// Prepares anything that would allocate during the count.
 pub fn init() {
     slots_with_tombs();
 }
 
-/// Counts all objects by type, and those whose class is one of `namespaces` or in one, by class. Allocates no Ruby
-/// object. Not to be called inside `tracker::with`.
+/// Counts all objects by type, and by class if the class is one of `namespaces` or nested in one. Allocates no Ruby object. Not
+/// to be called inside `tracker::with`.
 ///
 /// # Errors
 /// If the heap cannot be walked.
@@ -86,14 +86,14 @@ pub fn count_objects(namespaces: &[String]) -> Result<Census, String> {
     })
 }
 
-/// Counts the instances of each class, those of its subclasses included, as `ObjectSpace.each_object` did before the first
-/// Ractor was started; from then on that finds only what Ractors share. Not to be called inside `tracker::with`.
+/// Counts the instances of each class, including subclasses, as `ObjectSpace.each_object` did before the first Ractor was
+/// started; after that it only finds shareable objects. Not to be called inside `tracker::with`.
 ///
 /// # Errors
 /// If the heap cannot be walked.
 pub fn count_instances(classes: &[VALUE]) -> Result<Vec<u64>, String> {
     let mut counts = vec![0; classes.len()];
-    // Class word -> indexes of the classes that its objects are of.
+    // Class word -> indexes of the classes that its objects belong to.
     let mut kinds: FxHashMap<VALUE, Vec<usize>> = FxHashMap::default();
     slots::each_slot(|slot, flags| {
         if !has_class(flags) {
@@ -111,7 +111,7 @@ pub fn count_instances(classes: &[VALUE]) -> Result<Vec<u64>, String> {
     Ok(counts)
 }
 
-/// False for what the VM alone knows of: its class word is none, or not its class.
+/// False for objects internal to the VM: their class word is unset or not their class.
 fn has_class(flags: Flags) -> bool {
     flags.holds_object()
         && !flags.is(ruby_value_type::RUBY_T_IMEMO)
@@ -119,7 +119,7 @@ fn has_class(flags: Flags) -> bool {
         && !flags.is(ruby_value_type::RUBY_T_NODE)
 }
 
-/// Counts by class. A class is looked at once, when the first object of it is met.
+/// Counts by class. A class is looked up once, at its first object.
 struct Users<'a> {
     namespaces: &'a [String],
     /// Class word, which may be a singleton class -> index in `counts`.
@@ -182,7 +182,7 @@ fn is_in(name: &str, namespace: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
 }
 
-/// Up to Ruby 3.3 pages that hold nothing but free slots are kept apart, and a walk does not come to them.
+/// Up to Ruby 3.3 empty heap pages are kept separately, and a walk does not reach them.
 #[cfg(not(ruby_gte_3_4))]
 fn slots_with_tombs() -> Option<u64> {
     use std::sync::OnceLock;

@@ -1,4 +1,4 @@
-//! Classes of new objects: from the class word to a name that is kept when the class is gone.
+//! Classes of new objects: maps the class word to a name that outlives the class.
 
 use rb_sys::{VALUE, ruby_value_type};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -8,7 +8,7 @@ use memprof_profile::sites::{ClassId, Sites};
 use super::identities::Identities;
 use super::ruby_object::{self, Flags};
 
-/// Stands for the class word in a place: internal objects have none, and imemo use it for something else.
+/// Represents the class word in a place: internal objects have none, and imemos use it otherwise.
 #[inline]
 pub fn key(flags: Flags, class_word: VALUE) -> u64 {
     if flags.is(ruby_value_type::RUBY_T_IMEMO) {
@@ -23,18 +23,18 @@ pub fn key(flags: Flags, class_word: VALUE) -> u64 {
     class_word
 }
 
-/// Classes by address, for as long as they live.
+/// Live classes by address.
 #[derive(Default)]
 pub struct Classes {
     by_address: FxHashMap<u64, ClassId>,
-    /// Classes whose name is not final.
+    /// Classes whose name may change.
     unnamed: FxHashSet<u64>,
 }
 
 impl Classes {
-    /// The class of an object with these flags and this [`key`], and whether it keeps its name.
+    /// The class of an object with these flags and this [`key`], and whether its name is final.
     ///
-    /// Called in an allocation hook, with what was read of the new object: its class is alive.
+    /// Called in an allocation hook with data of the new object: its class is alive.
     pub fn id(
         &mut self,
         sites: &mut Sites,
@@ -51,7 +51,7 @@ impl Classes {
             class => match name(class) {
                 Some(name) if is_final(&name) => name,
                 name => {
-                    // It may get a name yet, so it is asked again when the place cache has forgotten it.
+                    // It may still get a name, so it is looked up again once the place cache has dropped it.
                     self.unnamed.insert(key);
                     let name = name.unwrap_or_else(|| anonymous_name(class));
                     return (sites.anonymous_class(&name, identities.of(class)), false);
@@ -63,7 +63,7 @@ impl Classes {
         (id, true)
     }
 
-    /// The class with this address if that is certain to be alive: one that is known, or that the VM never frees.
+    /// The class at this address if it is certainly alive: a known one, or one that the VM never frees.
     pub fn known(
         &mut self,
         sites: &mut Sites,
@@ -79,13 +79,13 @@ impl Classes {
         self.by_address.get(&class).copied()
     }
 
-    /// The object at this address is gone, or another one is there now. True if it was a class that is known.
+    /// The object at this address was freed or replaced. True if it was a known class.
     pub fn forget(&mut self, address: VALUE) -> bool {
         let named = self.by_address.remove(&{ address }).is_some();
         self.unnamed.remove(&{ address }) || named
     }
 
-    /// Where the classes are.
+    /// Addresses of the classes.
     pub fn addresses(&self) -> impl Iterator<Item = VALUE> + '_ {
         (self.by_address.keys().copied())
             .filter(|key| *key >= 0x1000)
@@ -93,7 +93,7 @@ impl Classes {
             .map(|key| key as VALUE)
     }
 
-    /// Keeps the classes for which `lives` is true. True if some are gone.
+    /// Keeps the classes for which `lives` is true. True if some were removed.
     pub fn keep(&mut self, lives: impl Fn(u64) -> bool) -> bool {
         let before = self.by_address.len() + self.unnamed.len();
         self.by_address
@@ -115,14 +115,14 @@ impl Classes {
     }
 }
 
-/// True for the name of a constant. An anonymous class may still be assigned to one, and a temporary name, which no constant
-/// has, be replaced.
+/// True for the name of a constant. An anonymous class may still be assigned to one, and a temporary name, which is never a
+/// constant name, may be replaced.
 fn is_final(name: &str) -> bool {
     name.starts_with(|first: char| first.is_uppercase())
 }
 
-/// The class itself, or the first of its ancestors that is neither a singleton class nor an included module; 0 if there
-/// is none, as for the last module that a module includes. Ruby 4.0's own function follows that 0.
+/// The class itself, or its first ancestor that is neither a singleton class nor an included module; 0 if there is none, as for
+/// the last module included in a module. Ruby 4.0's own function follows that 0.
 pub fn real(mut class: VALUE) -> VALUE {
     while class != 0 {
         // SAFETY: a class that is alive: the class word of an object, or an ancestor of that.
@@ -136,7 +136,7 @@ pub fn real(mut class: VALUE) -> VALUE {
     class
 }
 
-/// True for the class of one object only. `flags` are those of the class, which is alive.
+/// True for a singleton class. `flags` are those of the class, which is alive.
 pub fn is_singleton(class: VALUE, flags: Flags) -> bool {
     /// RUBY_FL_SINGLETON: FL_USER0, since 3.4 FL_USER1.
     const SINGLETON: usize = if cfg!(ruby_gte_3_4) { 1 << 13 } else { 1 << 12 };
@@ -158,19 +158,19 @@ fn name(class: VALUE) -> Option<String> {
     unsafe { ruby_object::text(name) }
 }
 
-/// Name of the class that objects with this class word are of, if it has one. Allocates nothing.
+/// Name of the class of objects with this class word, if it has one. Allocates nothing.
 pub fn real_name(class_word: VALUE) -> Option<String> {
     let class = real(class_word);
     if class == 0 { None } else { name(class) }
 }
 
-/// Name of the class that an object with this class word answers, as it is shown. Allocates nothing.
+/// Display name of the class of objects with this class word. Allocates nothing.
 pub fn display_name(class_word: VALUE) -> Option<String> {
     let class = real(class_word);
     (class != 0).then(|| name(class).unwrap_or_else(|| anonymous_name(class)))
 }
 
-/// A class without name is named after the nearest of its ancestors that has one.
+/// An anonymous class is named after its nearest named ancestor.
 fn anonymous_name(class: VALUE) -> String {
     // SAFETY: a class that is alive; its ancestors are, too.
     let parent = unsafe { rb_sys::rb_class_get_superclass(class) };
@@ -195,7 +195,7 @@ pub fn is_ractor(class: VALUE) -> bool {
         .is_some_and(|ractor| inherits(class, unsafe { *ractor }))
 }
 
-/// True if `ancestor` is the class, which is alive, or a class above it.
+/// True if `ancestor` is the class, which is alive, or one of its ancestors.
 pub fn inherits(mut class: VALUE, ancestor: VALUE) -> bool {
     while class != 0 {
         if class == ancestor {

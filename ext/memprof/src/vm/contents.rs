@@ -1,7 +1,7 @@
-//! How much a container holds: an Array that Integers are appended to is one object all the time, and so is a String.
+//! Size of the contents of containers: an Array that Integers are appended to remains one object, and so does a String.
 //!
-//! Contents count by length. The memsize of a container follows its capacity, which grows in ever larger leaps: in twenty
-//! runs an Array of ten thousand elements may not leap once.
+//! Contents are measured by length. The memsize of a container follows its capacity, which grows in ever larger steps: an Array
+//! of ten thousand elements may not grow its capacity once in twenty runs.
 
 use memprof_profile::sessions::SessionId;
 use rb_sys::{StableApiDefinition, VALUE, ruby_fl_type, ruby_value_type};
@@ -14,10 +14,10 @@ use super::tracker;
 
 const WORD: u64 = size_of::<VALUE>() as u64;
 
-/// Bytes of the elements that a String, Array, Hash or Set holds; 0 for other objects.
+/// Bytes of the elements of a String, Array, Hash or Set; 0 for other objects.
 ///
 /// # Safety
-/// `object` is alive, and no collection frees it meanwhile.
+/// `object` is alive, and no GC frees it meanwhile.
 pub unsafe fn bytes(object: VALUE, flags: Flags) -> u64 {
     let api = rb_sys::stable_api::get_default();
     // SAFETY: the caller vouches for the object; each function reads a field of the type that was checked.
@@ -38,7 +38,7 @@ pub unsafe fn bytes(object: VALUE, flags: Flags) -> u64 {
     }
 }
 
-/// Elements of a Set. Before Ruby 4.0 a Set has a Hash, which counts.
+/// Number of elements of a Set. Before Ruby 4.0 a Set has a Hash, which counts.
 #[cfg(ruby_gte_4_0)]
 unsafe fn set_size(object: VALUE) -> u64 {
     let kind = super::heap::typed_data::data_type(object);
@@ -60,7 +60,7 @@ unsafe fn set_size(_: VALUE) -> u64 {
     0
 }
 
-/// True for an object that the program knows and that may hold more later.
+/// True for an object that is visible to the program and whose contents may grow.
 fn may_grow(flags: Flags, class_word: VALUE) -> bool {
     const TYPES: [ruby_value_type; 4] = [
         ruby_value_type::RUBY_T_STRING,
@@ -73,40 +73,40 @@ fn may_grow(flags: Flags, class_word: VALUE) -> bool {
         && TYPES.iter().any(|kind| flags.is(*kind))
 }
 
-/// A container that is older than the session.
+/// A container older than the session.
 struct Container {
     address: u64,
     number: u32,
     first: u64,
 }
 
-/// A container that holds more than when it was noted.
+/// A container whose contents have grown since it was noted.
 #[derive(Debug)]
 pub struct GrownContainer {
-    /// Distinguishes it from others.
+    /// Id of the container.
     pub number: u32,
     /// Name of its class.
     pub class: String,
-    /// Bytes that it holds more.
+    /// Bytes grown.
     pub bytes: u64,
-    /// Where it is now.
+    /// Current address.
     pub address: u64,
 }
 
-/// The containers that are older than a session, by address. No allocation of theirs was recorded.
+/// The containers older than a session, by address. Their allocations were not recorded.
 #[derive(Default)]
 pub struct OldContainers {
     containers: Vec<Container>,
-    /// They are noted once, and only looked at afterwards.
+    /// Set once they were noted; later walks only compare.
     noted: bool,
     grown: Vec<GrownContainer>,
 }
 
 impl OldContainers {
-    /// Looks at the slots from `start` to `end`, which are not recorded if `recorded` is false for them.
+    /// Visits the slots from `start` to `end`; those for which `recorded` is false are not recorded.
     ///
-    /// What memprof itself allocates is not recorded either. It takes no freed container's place unseen: between the
-    /// collection that frees one and the walk that misses it, memprof allocates nothing.
+    /// memprof's own objects are not recorded either. They can't silently replace a freed container: memprof allocates nothing
+    /// between the GC that frees one and the walk that misses it.
     pub fn visit(&mut self, start: u64, end: u64, stride: u64, recorded: impl Fn(u64) -> bool) {
         if self.noted {
             self.compare(start, end, recorded);
@@ -152,7 +152,7 @@ impl OldContainers {
         }
     }
 
-    /// The walk is done: returns the containers that have grown.
+    /// The walk is finished: returns the containers that have grown.
     pub fn take_grown(&mut self) -> Vec<GrownContainer> {
         if self.noted {
             self.containers.retain(|old| old.first != u64::MAX);
@@ -181,7 +181,7 @@ impl OldContainers {
     }
 }
 
-/// Flags and class word of the object in this slot if it is alive and may grow.
+/// Flags and class word of the object in this slot if it is live and its contents may grow.
 fn container(address: u64) -> Option<(Flags, VALUE)> {
     let object = address as VALUE;
     // SAFETY: a slot of the heap page that the walk visits.
@@ -189,14 +189,14 @@ fn container(address: u64) -> Option<(Flags, VALUE)> {
     (may_grow(flags, class_word) && objspace::lives(object)).then_some((flags, class_word))
 }
 
-/// What one walk found: bytes of contents instead of memsizes, and the older containers that have grown since the first
-/// walk of the session.
+/// Results of one walk: bytes of contents instead of memsizes, and the older containers that have grown since the session's
+/// first walk.
 pub type Contents = (
     Vec<memprof_profile::recorder::CountRow>,
     Vec<GrownContainer>,
 );
 
-/// Live objects of a session with what they hold. The first call notes the containers that are older.
+/// Live objects of a session with their contents. The first call notes the older containers.
 ///
 /// # Errors
 /// If the VM raised.

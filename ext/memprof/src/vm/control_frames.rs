@@ -1,11 +1,10 @@
 //! Files of evaluated code.
 //!
-//! `rb_profile_frames` returns the method of a frame, and so the method's file, also for a frame that runs what the method
-//! evaluates: `eval`, `instance_eval` of a String, an ERB template. The file is that of the frame's iseq, which no function
-//! of the VM returns without allocating. So it is read from the control frame, whose first five words are the same in
-//! CRuby 3.1 to 4.0 (vm_core.h); only its length differs. The first walks are compared with what `rb_profile_frames`
-//! says; if they differ, no control frame is read any more, and the file of the innermost frame alone is right, as the
-//! event has it.
+//! `rb_profile_frames` returns the method of a frame, and so the method's file, even if the frame runs code that the method
+//! evaluates: `eval`, `instance_eval` of a String, an ERB template. The right file is that of the frame's iseq, which no
+//! function of the VM returns without allocating. So it is read from the control frame, whose first five words are the same in
+//! CRuby 3.1 to 4.0 (vm_core.h); only its length differs. The first walks are compared with `rb_profile_frames`; on a mismatch
+//! control frames are no longer read, and only the file of the innermost frame is right, as reported by the event.
 
 use std::ffi::c_int;
 use std::mem::offset_of;
@@ -20,7 +19,7 @@ use super::layouts;
 #[repr(C)]
 pub struct Context {
     stack: *const VALUE,
-    /// Words of the stack.
+    /// Size of the stack in words.
     size: usize,
     frame: *const ControlFrame,
 }
@@ -40,13 +39,13 @@ pub struct ControlFrame {
 }
 
 impl ControlFrame {
-    /// What it runs; 0 of a method in C. Only an iseq if there is an [instruction](ControlFrame::instruction).
+    /// The running code; 0 for a C method. An iseq only if there is an [instruction](ControlFrame::instruction).
     #[inline(always)]
     pub fn iseq(&self) -> VALUE {
         self.iseq
     }
 
-    /// The instruction behind the one that runs, of a frame of Ruby code.
+    /// Address of the instruction after the current one, in a frame of Ruby code.
     #[inline(always)]
     pub fn instruction(&self) -> Option<usize> {
         // SAFETY: each frame of a stack whose layout is known has an environment (`stack`).
@@ -56,8 +55,8 @@ impl ControlFrame {
 }
 
 impl ControlFrame {
-    /// Whether it is what was read of a frame with this [`ControlFrame::word_of_instruction`] and [`ControlFrame::iseq`]. A
-    /// method in C has no iseq, and code of a JIT leaves the instruction then as it finds it.
+    /// Whether the frame has this [`ControlFrame::word_of_instruction`] and [`ControlFrame::iseq`]. A C method has no iseq, and
+    /// JIT code leaves its instruction word unchanged.
     #[inline(always)]
     pub fn is(&self, instruction: usize, iseq: VALUE) -> bool {
         self.iseq == iseq && (iseq == 0 || self.pc as usize == instruction)
@@ -69,13 +68,13 @@ impl ControlFrame {
         self.receiver
     }
 
-    /// The instruction, also where none runs.
+    /// The instruction word, even if no instruction runs.
     #[inline(always)]
     pub fn word_of_instruction(&self) -> usize {
         self.pc as usize
     }
 
-    /// Whether `vm_exec` was called for it: it returns when the frame ends (VM_FRAME_FLAG_FINISH).
+    /// Whether `vm_exec` was called for it, which returns when the frame ends (VM_FRAME_FLAG_FINISH).
     #[inline(always)]
     pub fn is_entry(&self) -> bool {
         // SAFETY: as for `instruction`.
@@ -83,17 +82,17 @@ impl ControlFrame {
     }
 }
 
-/// The word of a frame's environment that has its method, and what may be in place of that: `struct vm_svar`, where a
-/// method's `$~` is, or what a block's code is nested in.
+/// The word of a frame's environment that has its method, or instead of that a `struct vm_svar` with a method's `$~`, or the
+/// surrounding environment of a block.
 #[derive(Clone, Copy)]
 pub enum Entry {
-    /// Blocks and others that are known by their code.
+    /// Blocks and others that are identified by their code.
     None,
     /// The method.
     Method(VALUE),
-    /// A `vm_svar` and the method that it has.
+    /// A `vm_svar` and its method.
     Within(VALUE, VALUE),
-    /// The method that one without code of Ruby is nested in; 0 if there is none.
+    /// The surrounding method of a frame without Ruby code; 0 if there is none.
     Around(VALUE),
 }
 
@@ -118,17 +117,17 @@ impl Entry {
     }
 }
 
-/// Words of an environment before its flags: the method, and the environment that it is nested in.
+/// Words of an environment before its flags: the method, and the outer environment.
 const ENTRY: usize = 2;
 const OUTER: usize = 1;
 
-/// Among the flags of an environment: it is nested in none.
+/// Flag of an environment that has no outer one.
 const LOCAL: VALUE = 2;
 
-/// Environments that are nested in each other are looked through up to so many.
+/// Maximum depth of nested environments to search.
 const NESTED: usize = 256;
 
-/// The method that a `vm_svar` has; None for another object.
+/// The method of a `vm_svar`; None for another object.
 ///
 /// # Safety
 /// An object, or 0.
@@ -142,7 +141,7 @@ unsafe fn within(word: VALUE) -> Option<VALUE> {
 }
 
 impl ControlFrame {
-    /// The word of its environment that [`ControlFrame::entry`] looks at first.
+    /// The word of the environment that [`ControlFrame::entry`] reads first.
     ///
     /// # Safety
     /// A frame of the running thread, whose layout is known.
@@ -152,8 +151,8 @@ impl ControlFrame {
         unsafe { *self.environment.sub(ENTRY) }
     }
 
-    /// The method that is running, of the frame of a method or of what has no code of Ruby; 0 of others, and of those that
-    /// have none (`rb_vm_frame_method_entry`).
+    /// The running method, for the frame of a method or one without Ruby code; 0 for others, and for those without a method
+    /// (`rb_vm_frame_method_entry`).
     ///
     /// # Safety
     /// A frame of the running thread, whose layout is known.
@@ -178,7 +177,7 @@ impl ControlFrame {
         }
     }
 
-    /// The method of the innermost environment that has one.
+    /// The method of the innermost environment with one.
     ///
     /// # Safety
     /// As for [`ControlFrame::entry`].
@@ -210,8 +209,8 @@ impl ControlFrame {
     }
 }
 
-/// The innermost frames of a stack, as many as there is room for, or fewer: the outermost of them stays the same while the
-/// stack grows and shrinks by less than half of that.
+/// The innermost frames of a stack, at most `room` or fewer: the outermost of them is the same while the stack grows and
+/// shrinks by less than half of `room`.
 pub fn innermost(frames: &[ControlFrame], room: usize) -> &[ControlFrame] {
     let step = (room / 2).max(1);
     let cut = if frames.len() <= room {
@@ -239,21 +238,21 @@ const ISEQ: VALUE = 0x701a;
 const METHOD_ENTRY: VALUE = 0x601a;
 const SVAR: VALUE = 0x201a;
 
-/// Words of the largest stack that is believed.
+/// Maximum plausible stack size in words.
 const MOST_WORDS: usize = 1 << 28;
 
-/// Walks for which the layout was found right; negative if it was not.
+/// Number of walks that confirmed the layout; negative if one did not.
 static CHECKED: AtomicI8 = AtomicI8::new(0);
 
-/// Walks that are checked before the layout is trusted.
+/// Number of walks to check before the layout is trusted.
 const ENOUGH: i8 = 64;
 
-/// Whether the layout was found right often enough.
+/// Whether the layout was confirmed often enough.
 pub fn is_trusted() -> bool {
     CHECKED.load(Ordering::Relaxed) >= ENOUGH
 }
 
-/// What `rb_profile_frames` wrote for the same moment.
+/// Result of `rb_profile_frames` at the same moment.
 #[derive(Clone, Copy)]
 pub struct Profiled<'a> {
     /// Frames, innermost first.
@@ -273,8 +272,8 @@ impl Profiled<'_> {
     }
 }
 
-/// Writes one word for each frame of Ruby code, innermost first: the path of its file where that may differ from its
-/// method's, as in blocks and evaluated code; else 0. False if the layout is not known.
+/// Writes one word for each frame of Ruby code, innermost first: the path of its file if it may differ from its method's, as in
+/// blocks and evaluated code, or else 0. False if the layout is unknown.
 ///
 /// # Safety
 /// `context` is that of the event that a hook was called with, and `profiled` was read in the same hook.
@@ -314,8 +313,8 @@ pub unsafe fn paths(context: *const Context, profiled: Profiled, paths: &mut Vec
     true
 }
 
-/// The innermost frame of Ruby code: the instruction behind the one that runs, and the iseq. None if there is no such
-/// frame, or the VM keeps no instruction there, or it never runs: the file of that one changes.
+/// The innermost frame of Ruby code: the address of the instruction after the current one, and the iseq. None if there is no
+/// such frame, or the VM stores no instruction there, or the frame never runs, in which case its file changes.
 ///
 /// # Safety
 /// `context` is that of the calling thread, whose layout is known ([`is_context`], [`layouts::check`]).
@@ -335,11 +334,11 @@ pub unsafe fn running(context: *const Context) -> Option<(usize, VALUE)> {
 
 /// A frame of Ruby code.
 pub struct RubyFrame {
-    /// The instruction behind the one that runs.
+    /// Address of the instruction after the current one.
     pub instruction: usize,
     /// Its iseq.
     pub iseq: VALUE,
-    /// Whether `vm_exec` was called for it: it returns when the frame ends (VM_FRAME_FLAG_FINISH).
+    /// Whether `vm_exec` was called for it, which returns when the frame ends (VM_FRAME_FLAG_FINISH).
     pub is_entry: bool,
 }
 
@@ -361,10 +360,10 @@ pub unsafe fn ruby_frames(context: *const Context) -> impl Iterator<Item = RubyF
     }
 }
 
-/// The instructions of an iseq: the block that holds them. None if the instruction is not among them.
+/// Address of the block with an iseq's instructions. None if the instruction is not among them.
 ///
 /// # Safety
-/// `iseq` is that of a running frame, no collection runs, and the layout is known.
+/// `iseq` is that of a running frame, no GC runs, and the layout is known.
 pub unsafe fn instructions(iseq: VALUE, instruction: usize) -> Option<usize> {
     /// Word of struct rb_iseq_struct that points to the body.
     const BODY: usize = 2;
@@ -383,7 +382,7 @@ pub unsafe fn instructions(iseq: VALUE, instruction: usize) -> Option<usize> {
     }
 }
 
-/// True if there is a stack with frames where a context has it.
+/// True if the context refers to a stack with frames.
 ///
 /// # Safety
 /// If it is a small number or not divisible by 8, it is not an address; else three words can be read there.
@@ -397,7 +396,7 @@ pub unsafe fn is_context(context: *const Context) -> bool {
     bounds(*stack as usize, *size, *frame as usize).is_some()
 }
 
-/// The addresses of a stack of so many words, whose innermost frame is there; `None` if it can't be there.
+/// The address range of a stack with this many words and this innermost frame; `None` if that is impossible.
 pub fn bounds(stack: usize, size: usize, first: usize) -> Option<Range<usize>> {
     let aligned = |address: usize| address > 0xffff && address % 8 == 0;
     if !aligned(stack) || !aligned(first) || size > MOST_WORDS {
@@ -408,21 +407,21 @@ pub fn bounds(stack: usize, size: usize, first: usize) -> Option<Range<usize>> {
     fits.then_some(stack..end)
 }
 
-/// What is read of a frame on a stack that was copied.
+/// Words of a frame on a copied stack.
 #[derive(Clone, Copy)]
 pub struct FrameWords {
-    /// Where its next value would be.
+    /// Address for its next value.
     pub stack_pointer: usize,
-    /// The iseq; 0 for a function in C.
+    /// The iseq; 0 for a C function.
     pub iseq: VALUE,
     /// `self`.
     pub receiver: VALUE,
-    /// Where its environment ends: the word of the frame's flags.
+    /// End of its environment: the address of the frame's flags.
     pub environment: usize,
 }
 
 impl FrameWords {
-    /// The frames in these words, in their order.
+    /// The frames in these words, in order.
     pub fn each(words: &[u64]) -> impl Iterator<Item = FrameWords> {
         words
             .chunks_exact(size_of::<ControlFrame>() / 8)
@@ -475,26 +474,25 @@ unsafe fn frames<'a>(context: *const Context) -> impl Iterator<Item = &'a Contro
     }
 }
 
-/// True for a frame that `rb_profile_frames` takes for one of Ruby code.
+/// True for a frame that `rb_profile_frames` treats as Ruby code.
 #[inline]
 fn is_ruby(frame: &ControlFrame, flags: VALUE) -> bool {
     flags & C_FRAME == 0 && frame.iseq != 0 && !frame.pc.is_null()
 }
 
-/// The same without the frame below the first one, which 3.1 has, and which never runs.
+/// The same without the frame below the first one, which exists in 3.1 and never runs.
 #[inline(always)]
 fn runs(frame: &ControlFrame, flags: VALUE) -> bool {
     is_ruby(frame, flags) && flags & MAGIC != DUMMY
 }
 
-/// True for the frame of an extension that is being loaded: it has the name of its file, and runs no code. 3.1 takes it for
-/// one of Ruby code.
+/// True for the frame of an extension being loaded: it has the name of its file, and runs no code. 3.1 treats it as Ruby code.
 #[inline]
 fn is_extension(frame: &ControlFrame, flags: VALUE) -> bool {
     flags & C_FRAME == 0 && frame.iseq != 0 && frame.pc.is_null()
 }
 
-/// True if this Ruby is known, and the layout is as expected for the frames that `rb_profile_frames` returned.
+/// True if this Ruby is known, and the layout matches the frames that `rb_profile_frames` returned.
 ///
 /// # Safety
 /// As for [`paths`].
@@ -528,7 +526,7 @@ unsafe fn check(context: *const Context, profiled: Profiled) -> bool {
     }
 }
 
-/// True if a control frame may be the one that `rb_profile_frames` calls `value`.
+/// True if a control frame may be the one that `rb_profile_frames` returned as `value`.
 ///
 /// # Safety
 /// As for [`paths`].

@@ -1,5 +1,5 @@
-//! Files for dumps, looked at, made, renamed and removed with nothing of Ruby's in between: an exception that another
-//! thread or a signal sends comes before a file is made, or when it is, and its name is gone or known.
+//! Checks, creates, renames and removes dump files without running Ruby code in between: an exception from another thread or a
+//! signal comes either before a file is created, or after its name is removed or known.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -10,7 +10,7 @@ use std::path::Path;
 
 use memprof_dump::source_name;
 
-/// For its owner only; no link is followed.
+/// Owner-only, and doesn't follow links.
 fn new_file() -> OpenOptions {
     let mut options = OpenOptions::new();
     options
@@ -20,7 +20,7 @@ fn new_file() -> OpenOptions {
     options
 }
 
-/// Makes a file to write to, and locks it. `None` if somebody took it for a stale one before it was locked, and removed it.
+/// Creates a file to write to, and locks it. `None` if someone removed it as stale before it was locked.
 pub fn create_locked(path: &Path) -> io::Result<Option<File>> {
     let file = new_file().write(true).open(path)?;
     // SAFETY: the descriptor is open. Another process may take the lock without waiting: then the file is not ours.
@@ -41,8 +41,8 @@ pub fn create_locked(path: &Path) -> io::Result<Option<File>> {
     Ok(ours.then_some(file))
 }
 
-/// Writes a file under a temporary name, and gives it its own when it is complete. What was there before stays if anything
-/// fails, and somebody else's temporary file stays in any case.
+/// Writes a file atomically: under a temporary name first, renamed when complete. On errors the old file is unchanged, and
+/// another process's temporary file always is.
 pub fn write_whole<T, E>(
     path: &Path,
     temporary: &Path,
@@ -60,7 +60,7 @@ pub fn write_whole<T, E>(
     outcome
 }
 
-/// Makes a file to write and read, and takes its name away.
+/// Creates a file to write and read, and unlinks it.
 pub fn create_nameless(path: &Path) -> io::Result<File> {
     let file = new_file().read(true).write(true).open(path)?;
     fs::remove_file(path)?;
@@ -76,13 +76,13 @@ pub fn remove(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Gives a file another name, which may be taken.
+/// Renames a file, replacing an existing one.
 pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)
 }
 
-/// What is at a path, behind links: "directory" or "file"; else "link" if it is one, and "other" if it is none. A link of
-/// the system's is a "link" whatever is behind it. `None` if there is nothing.
+/// Type of a path: "directory" or "file", followed through links; for others "link" if it is a link, or "other". A link of the
+/// system is always a "link". `None` if there is nothing.
 pub fn kind(path: &Path) -> Option<&'static str> {
     let there = fs::metadata(path).ok()?;
     let link = fs::symlink_metadata(path).is_ok_and(|itself| itself.is_symlink());
@@ -94,15 +94,15 @@ pub fn kind(path: &Path) -> Option<&'static str> {
     })
 }
 
-/// True for names as /dev/stdin, also by another path to that directory. What is behind one changes from process to
-/// process, and a file in its place would be everybody's.
+/// True for names such as /dev/stdin, also by another path to that directory. Their targets differ by process, and a file in
+/// their place would be shared by all processes.
 fn is_of_the_system(link: &Path) -> bool {
     let directory = link.parent().and_then(|parent| parent.canonicalize().ok());
     directory
         .is_some_and(|directory| directory == Path::new("/dev") || directory.starts_with("/proc"))
 }
 
-/// Size of an open file if its path still names it; `None` once it was moved, removed or replaced.
+/// Size of an open file if its path still refers to it; `None` if it was moved, removed or replaced.
 pub fn size_at(descriptor: RawFd, path: &Path) -> io::Result<Option<u64>> {
     // SAFETY: the descriptor is looked at, and not closed. If the caller has closed it, the system says so.
     let file = ManuallyDrop::new(unsafe { File::from_raw_fd(descriptor) });
@@ -112,7 +112,7 @@ pub fn size_at(descriptor: RawFd, path: &Path) -> io::Result<Option<u64>> {
     Ok(same.then_some(here.len()))
 }
 
-/// A descriptor of Ruby's, for the time of a call: the caller has it open.
+/// A descriptor owned by Ruby, borrowed during a call: the caller has it open.
 pub fn borrowed(descriptor: RawFd) -> io::Result<BorrowedFd<'static>> {
     if descriptor < 0 {
         return Err(io::Error::from_raw_os_error(libc::EBADF));
@@ -121,12 +121,12 @@ pub fn borrowed(descriptor: RawFd) -> io::Result<BorrowedFd<'static>> {
     Ok(unsafe { BorrowedFd::borrow_raw(descriptor) })
 }
 
-/// True if something has this name, be it a link to nothing.
+/// True if the name exists, even as a broken link.
 pub fn is_taken(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok()
 }
 
-/// True for the name of a file of code that is there, or one that Ruby itself gives to code that is from no file.
+/// True for the name of an existing source file, or a name that Ruby itself gives to code without a file.
 pub fn is_source(name: &str) -> bool {
     let path = source_name::behind_eval(name);
     source_name::is_own(path) || fs::metadata(path).is_ok_and(|file| file.is_file())

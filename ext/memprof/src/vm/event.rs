@@ -1,8 +1,8 @@
-//! What a hook receives: the event, and the object.
+//! Reads the event and the object that a hook receives.
 //!
-//! The VM's functions for that cost as much as a good part of the hook. So the two fields are read where they lie, in
-//! struct rb_trace_arg_struct, which is the same in CRuby 3.1 to 4.0 (vm_core.h). That is checked against these
-//! functions at the first allocations; should it not hold, they are called each time.
+//! The VM's accessors cost a substantial part of a hook. So both fields are read directly from struct rb_trace_arg_struct,
+//! which is the same in CRuby 3.1 to 4.0 (vm_core.h). The first allocations are checked against the accessors; on a mismatch
+//! those are called every time.
 
 use std::sync::atomic::{AtomicI8, Ordering};
 
@@ -24,16 +24,16 @@ struct Fields {
     object: VALUE,
 }
 
-/// Allocations for which the fields were found right; negative if they were not.
+/// Number of allocations that confirmed the fields; negative if one did not.
 static CHECKED: AtomicI8 = AtomicI8::new(0);
 
-/// Allocations for which the position was found right; negative if it was not.
+/// Number of allocations that confirmed the position; negative if one did not.
 static POSITIONS: AtomicI8 = AtomicI8::new(0);
 
-/// How many are checked before they are trusted.
+/// Number of checks before they are trusted.
 const ENOUGH: i8 = 16;
 
-/// An event and what it says.
+/// An event and its data.
 #[derive(Clone, Copy)]
 pub struct Event(*mut rb_trace_arg_t);
 
@@ -58,7 +58,7 @@ impl Event {
         unsafe { rb_sys::rb_tracearg_event_flag(self.0) }
     }
 
-    /// The new object, or the one that is freed. Only to be asked for in these events.
+    /// The allocated or freed object. Only valid in these events.
     #[inline(always)]
     pub fn object(self) -> VALUE {
         if trusted() {
@@ -86,8 +86,7 @@ impl Event {
         object
     }
 
-    /// The thread's stack; `None` if the fields are not where they are looked for. To be asked for after the object, by
-    /// which they are checked.
+    /// The thread's stack; `None` if the fields are not at the expected offsets. Call it after `object`, which checks them.
     #[inline(always)]
     pub fn context(self) -> Option<*const Context> {
         let right = cfg!(target_pointer_width = "64") && CHECKED.load(Ordering::Relaxed) > 0;
@@ -95,9 +94,9 @@ impl Event {
         right.then(|| unsafe { (*self.0.cast::<Fields>()).context })
     }
 
-    /// Where the innermost Ruby frame is: the instruction behind the one that runs, and the iseq. Read without asking the
-    /// VM, which takes longer for path and line than the rest of a hook. `None` until that was found right often enough.
-    /// To be asked for after the object.
+    /// Position of the innermost Ruby frame: the address of the instruction after the current one, and the iseq. Doesn't call
+    /// the VM, which takes longer for path and line than the rest of a hook. `None` until that was confirmed often enough. Call
+    /// it after `object`.
     #[inline(always)]
     pub fn position(self) -> Option<(usize, VALUE)> {
         if POSITIONS.load(Ordering::Relaxed) != ENOUGH {
@@ -118,7 +117,7 @@ impl Event {
         }
     }
 
-    /// True if the position lies in an iseq of the file that the VM names, or if there is none.
+    /// True if the position is in an iseq of the file reported by the VM, or if there is none.
     fn has_position(self) -> bool {
         let Some(context) = self.context() else {
             return false;
@@ -138,7 +137,7 @@ impl Event {
         }
     }
 
-    /// Path of the file of the innermost Ruby frame: a String that the VM holds, or nil.
+    /// Path of the file of the innermost Ruby frame: a String owned by the VM, or nil.
     #[inline(always)]
     pub fn path(self) -> VALUE {
         // SAFETY: as for `of`.

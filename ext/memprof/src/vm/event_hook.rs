@@ -1,4 +1,4 @@
-//! Adding and removing a hook for the VM's events.
+//! Adds and removes hooks for the VM's events.
 
 use std::ffi::c_uint;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,22 +8,22 @@ use rb_sys::VALUE;
 use super::ractors;
 use super::symbols::{RawHook, symbols};
 
-/// rb_event_hook_flag_t in ruby/debug.h: bits. With RAW_ARG no TracePoint object is needed, and a call costs least.
+/// rb_event_hook_flag_t in ruby/debug.h: bits. With RAW_ARG no TracePoint object is needed, and calls are cheapest.
 const SAFE: c_uint = 1;
 const RAW_ARG: c_uint = 4;
 
-/// A function and the events that it is called for. Each function belongs to one hook.
+/// A function and the events that trigger it. Each function belongs to one hook.
 pub struct EventHook {
     events: u32,
     function: RawHook,
-    /// Somebody wants it to be called.
+    /// Whether the hook is wanted.
     wanted: AtomicBool,
-    /// The VM calls it.
+    /// Whether the hook is added to the VM.
     added: AtomicBool,
 }
 
 impl EventHook {
-    /// `events`: RUBY_INTERNAL_EVENT_NEWOBJ and others, as bits. `function` must neither panic nor make objects.
+    /// `events`: bits such as RUBY_INTERNAL_EVENT_NEWOBJ. `function` must neither panic nor allocate objects.
     pub const fn new(events: u32, function: RawHook) -> Self {
         EventHook {
             events,
@@ -33,20 +33,20 @@ impl EventHook {
         }
     }
 
-    /// Adds the hook, now or when the VM can bear it ([`ractors`]). The caller holds no lock that the function wants.
+    /// Adds the hook, now or once the VM permits it ([`ractors`]). The caller must not hold a lock that the function needs.
     pub fn add(&self) {
         self.wanted.store(true, Ordering::Relaxed);
         self.resume();
     }
 
-    /// Removes the hook. Not to be called in a hook: the VM then takes up the removal behind the hook, and may look
-    /// through the heap for that, which it must not during a collection.
+    /// Removes the hook. Not to be called in a hook: the VM then defers the removal until after the hook, and may walk the heap
+    /// for it, which is not allowed during a GC.
     pub fn remove(&self) {
         self.wanted.store(false, Ordering::Relaxed);
         self.suspend();
     }
 
-    /// Adds the hook again after [`suspend`](Self::suspend), if it is still wanted and may be.
+    /// Adds the hook again after [`suspend`](Self::suspend), if it is still wanted and permitted.
     pub fn resume(&self) {
         if !self.is_suspended() || !ractors::allow_hooks() {
             return;
@@ -59,13 +59,13 @@ impl EventHook {
         }
     }
 
-    /// Whether it is wanted, but not called.
+    /// Whether it is wanted, but not added.
     pub fn is_suspended(&self) -> bool {
         self.wanted.load(Ordering::Relaxed) && !self.added.load(Ordering::Relaxed)
     }
 
-    /// Removes the hook until [`resume`](Self::resume). True if it was added. In a hook as [`remove`](Self::remove), unless
-    /// an object is allocated: then the VM may look through the heap.
+    /// Removes the hook until [`resume`](Self::resume). True if it was added. The restriction of [`remove`](Self::remove)
+    /// applies, except in allocation hooks: there the VM may walk the heap.
     pub fn suspend(&self) -> bool {
         if !self.added.swap(false, Ordering::Relaxed) {
             return false;

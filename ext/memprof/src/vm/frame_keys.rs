@@ -1,4 +1,4 @@
-//! What a frame is: its file and name, and whose code it runs.
+//! Identifies frames: file, name, and owner of the code.
 
 use std::ffi::c_int;
 use std::sync::OnceLock;
@@ -11,7 +11,7 @@ use super::ruby_object::text;
 /// Directory of memprof's own Ruby files, with a slash, and its main file.
 static OWN: OnceLock<[String; 2]> = OnceLock::new();
 
-/// Sets where memprof's own Ruby files are: its main file, and a directory of the same name.
+/// Sets the location of memprof's own Ruby files: its main file, and a directory of the same name.
 pub fn set_own(main_file: &str) {
     OWN.get_or_init(|| {
         [
@@ -27,7 +27,7 @@ pub fn is_own(file: &str) -> bool {
         .is_some_and(|[directory, main]| file == main || file.starts_with(directory.as_str()))
 }
 
-/// True for a file that a user calls a place.
+/// True for a file of user code.
 pub fn is_users(file: &str) -> bool {
     !is_own(file) && !memprof_paths::is_vms(file.as_bytes())
 }
@@ -39,12 +39,12 @@ pub fn is_native(frame: VALUE) -> bool {
     line == rb_sys::Qnil as VALUE
 }
 
-/// A line as it is reported: 0, as for an unknown one, if it is negative. Evaluated code may be given any number.
+/// A line number for reports: 0, as for an unknown one, if it is negative. Evaluated code may have any number.
 pub fn line(number: c_int) -> u32 {
     u32::try_from(number).unwrap_or(0)
 }
 
-/// What is known of a frame without allocating a Ruby object: these functions return what the VM holds already.
+/// The key of a frame, without allocating a Ruby object: these functions return existing data of the VM.
 pub fn key_of(frame: VALUE) -> FrameKey {
     if is_native(frame) {
         // SAFETY: a frame that is alive (see `is_native`).
@@ -71,7 +71,7 @@ pub fn key_of(frame: VALUE) -> FrameKey {
     }
 }
 
-/// True for code of a file that was loaded; what is evaluated may give any path and line for its own.
+/// True for code from a loaded file; evaluated code may claim any path and line.
 pub fn is_loaded(frame: VALUE) -> bool {
     // SAFETY: a frame that rb_profile_frames just wrote, so alive; returns nil or a String that the VM holds.
     unsafe { rb_sys::rb_profile_frame_absolute_path(frame) != rb_sys::Qnil as VALUE }

@@ -1,4 +1,4 @@
-//! Where an allocation happens: the frames on the VM's stack.
+//! Location of an allocation: the frames on the VM's stack.
 
 use std::ffi::c_int;
 
@@ -18,49 +18,49 @@ use super::stack_buffer::StackBuffer;
 use super::stack_checks;
 use super::stack_tree::{Node, StackTree};
 
-/// Frames to look through for one that is written in Ruby, when the innermost ones are not.
+/// Maximum frames to search for one written in Ruby, if the innermost ones are not.
 const SEARCH: usize = 64;
 
-/// Frames to look through first: mostly one of them is the one, and each that is read costs as much as an object.
+/// Frames to search first: mostly one of them matches, and reading each costs as much as an object.
 const NEAR: usize = 4;
 
 #[derive(Clone, Copy)]
 struct Known {
     id: FrameId,
     native: bool,
-    /// Written in Ruby, and not a part of the VM (`<internal:kernel>`): what a user calls a place.
+    /// Written in Ruby, and not part of the VM (`<internal:kernel>`): a place in user code.
     user: bool,
-    /// A part of memprof: what it makes for itself is not recorded.
+    /// Part of memprof: its own allocations are not recorded.
     own: bool,
-    /// Of a file of the application.
+    /// Whether its file belongs to the application.
     application: bool,
     /// The String of the frame's file.
     path: VALUE,
 }
 
-/// Frames that were seen, and the stack that was read last.
+/// Known frames, and the last stack read.
 #[derive(Default)]
 pub struct Frames {
     known: FxHashMap<VALUE, Known>,
-    /// What kinds of internal objects frames are, one bit for each: methods and instruction sequences, up to now.
+    /// Types of internal objects that occur as frames, one bit each: so far methods and instruction sequences.
     kinds: u16,
-    /// Iseqs whose instructions name places.
+    /// Iseqs whose instructions are keys of places.
     iseqs: FxHashSet<VALUE>,
-    /// Frames that run code of another file: a method, and the path of what it evaluates.
+    /// Frames that run code of another file: a method, and the path of the evaluated code.
     evaluated: FxHashMap<(VALUE, VALUE), Known>,
-    /// Frames whose qualified names are still to be asked for (see [`super::naming`]).
+    /// Frames whose qualified names are still to be resolved (see [`super::naming`]).
     pub unnamed: Vec<(VALUE, FrameId)>,
     stacks: StackTree,
     callers: Callers,
     read: StackBuffer,
-    /// The method written in C that was met last, mostly Class#new; 0 if there is none.
+    /// The last C method met, mostly Class#new; 0 if there is none.
     last_native: VALUE,
-    /// Paths of files: strings of the VM that are marked, and so stay where they are.
+    /// Paths of files: VM strings that are marked, and so don't move.
     paths: FxHashSet<VALUE>,
 }
 
 impl Frames {
-    /// True for a method written in Ruby, whose line the JIT did not leave where rb_profile_frames reads it.
+    /// True for a method written in Ruby, for which the JIT did not store the line where rb_profile_frames reads it.
     #[inline]
     fn is_compiled(&mut self, frame: VALUE) -> bool {
         if frame == self.last_native {
@@ -76,9 +76,9 @@ impl Frames {
         !native
     }
 
-    /// The innermost Ruby frame alone, if it is a user's or memprof's own; `path` and `line` are what the event says of
-    /// it. The path is kept alive from now on, so that its address names the file. Evaluated code is left to
-    /// [`Frames::stack`]: many methods evaluate code that has the same path.
+    /// The innermost Ruby frame alone, if it is the user's or memprof's own; `path` and `line` are those of the event. The path
+    /// is pinned from now on, so that its address identifies the file. Evaluated code is left to [`Frames::stack`], as many
+    /// methods evaluate code with the same path.
     pub fn single(&mut self, sites: &mut Sites, path: VALUE, line: u32) -> Option<Origin> {
         let mut seen = 0;
         for limit in [NEAR, SEARCH] {
@@ -112,9 +112,9 @@ impl Frames {
         None
     }
 
-    /// Reads and interns a stack of at most `keep` frames. Its place is the innermost frame of a user's file, even if
-    /// that is further out than the frames kept. The event knows the innermost frame's line, should the JIT hide it.
-    /// `node`: the stack's ([`Frames::node`]), if it is known.
+    /// Reads and interns a stack of at most `keep` frames. Its place is the innermost frame of user code, even if that is
+    /// further out than the recorded frames. The event knows the innermost frame's line, in case the JIT hides it. `node`: the
+    /// stack's node ([`Frames::node`]), if known.
     pub fn stack(
         &mut self,
         sites: &mut Sites,
@@ -135,8 +135,8 @@ impl Frames {
         origin
     }
 
-    /// The node of the running thread's stack, of which `keep` frames are kept. To be asked for only if there is an
-    /// [`Event::position`], and it is seen when what frames run is freed.
+    /// The node of the running thread's stack, with `keep` frames recorded. Only valid if there is an [`Event::position`], and
+    /// frees of running code are seen.
     #[inline]
     pub fn node(&mut self, event: Event, keep: usize) -> Option<Node> {
         let context = event.context().filter(|_| control_frames::is_trusted())?;
@@ -164,8 +164,8 @@ impl Frames {
         self.intern(sites, count, keep)
     }
 
-    /// The innermost frame of the application on the stack of the running thread. To be asked for only if there is an
-    /// [`Event::position`]: then frames lie where they are looked for.
+    /// The innermost frame of the application on the running thread's stack. Only valid if there is an [`Event::position`]:
+    /// then the layout of frames is known.
     #[inline]
     pub fn caller(&mut self, event: Event) -> Option<Caller> {
         let (callers, iseqs, kinds) = (&mut self.callers, &mut self.iseqs, &mut self.kinds);
@@ -206,7 +206,7 @@ impl Frames {
         self.last_native = 0;
     }
 
-    /// What the VM must keep, and not move: frames until they are named, and paths.
+    /// Objects that the VM must mark and not move: frames until they are named, and paths.
     pub fn pinned(&self) -> impl Iterator<Item = VALUE> + '_ {
         self.unnamed
             .iter()
@@ -232,11 +232,11 @@ impl Frames {
                 let path = self.read.paths.get(ruby).copied().unwrap_or(0);
                 self.know(sites, frame, path)
             };
-            // Ruby 3.1 shows the frame below the first one, which never runs.
+            // Ruby 3.1 reports the frame below the first one, which never runs.
             if line == 0 && !known.native && at > 0 {
                 continue;
             }
-            // Nor are memprof's own frames the program's: it did not call itself, or the methods in C that it calls.
+            // Nor do memprof's own frames belong to the program: it did not call itself, or the C methods that it calls.
             if known.own || (own && known.native) {
                 own = true;
                 continue;
@@ -268,7 +268,7 @@ impl Frames {
         })
     }
 
-    /// What is known of a frame that runs code of a file; `path` is 0 for the frame's own.
+    /// Data of a frame that runs code of a file; `path` is 0 for the frame's own file.
     fn know(&mut self, sites: &mut Sites, frame: VALUE, path: VALUE) -> Known {
         let known = match self.known.get(&frame) {
             Some(known) => *known,
@@ -300,7 +300,7 @@ impl Frames {
         known
     }
 
-    /// Evaluated code has the name of the method that evaluates it. What memprof evaluates is its own.
+    /// Evaluated code has the name of the evaluating method. Code evaluated by memprof is its own.
     fn meet_evaluated(
         &mut self,
         sites: &mut Sites,
@@ -339,20 +339,20 @@ impl Frames {
         id
     }
 
-    /// The instructions of this iseq, which runs, name places until it is [forgotten](Frames::forget).
+    /// The instructions of this running iseq are keys of places until it is [forgotten](Frames::forget).
     pub fn remember(&mut self, iseq: VALUE) {
         // SAFETY: a running iseq is alive.
         self.kinds |= unsafe { Flags::of(iseq) }.imemo_bit();
         self.iseqs.insert(iseq);
     }
 
-    /// False if an internal object with these flags is of no kind that frames are.
+    /// False if an internal object with these flags can't be a frame.
     #[inline(always)]
     pub fn may_be_frame(&self, flags: Flags) -> bool {
         self.kinds & flags.imemo_bit() != 0
     }
 
-    /// The object at this address is gone, or another one is there now. True if it was a frame that is known.
+    /// The object at this address was freed or replaced. True if it was a known frame.
     pub fn forget(&mut self, address: VALUE) -> bool {
         let known = self.known.remove(&address).is_some();
         if known {
@@ -367,12 +367,12 @@ impl Frames {
         iseq || known
     }
 
-    /// Where the frames and iseqs are that are known.
+    /// Addresses of the known frames and iseqs.
     pub fn addresses(&self) -> impl Iterator<Item = VALUE> + '_ {
         self.known.keys().chain(&self.iseqs).copied()
     }
 
-    /// Keeps the frames for which `lives` is true. True if some are gone.
+    /// Keeps the frames for which `lives` is true. True if some were removed.
     pub fn keep(&mut self, lives: impl Fn(u64) -> bool) -> bool {
         let before = self.known.len();
         self.known.retain(|frame, _| lives(*frame));
@@ -392,7 +392,7 @@ impl Frames {
         gone || self.iseqs.len() < iseqs
     }
 
-    /// Forgets frames by address, but for those that are still to be named: these are marked, and so alive.
+    /// Removes frames by address, except those still to be named: these are marked, and so alive.
     pub fn forget_known(&mut self) {
         self.known.clear();
         self.iseqs.clear();
@@ -401,15 +401,15 @@ impl Frames {
         self.forget_stacks();
     }
 
-    /// Forgets all but the frames that are still to be named, whose numbers it yields. Nothing may name a place by the
-    /// address of its path any more.
+    /// Removes all but the frames still to be named, and yields their ids. Places must no longer be keyed by the address of
+    /// their path.
     pub fn forget_all(&mut self) -> impl Iterator<Item = &mut FrameId> {
         self.forget_known();
         self.paths = FxHashSet::default();
         self.unnamed.iter_mut().map(|(_, id)| id)
     }
 
-    /// Bytes that the tables take.
+    /// Memory size of the tables in bytes.
     pub fn memsize(&self) -> usize {
         self.stacks.memsize()
             + self.callers.memsize()
@@ -418,7 +418,7 @@ impl Frames {
             + (self.paths.capacity() + self.iseqs.capacity()) * size_of::<VALUE>()
     }
 
-    /// Frames moved in memory. What is [`Frames::pinned`] did not.
+    /// Frames moved in memory, except for [`Frames::pinned`].
     pub fn relocate(&mut self, moved: impl Fn(u64) -> Option<u64>) {
         let known = std::mem::take(&mut self.known);
         self.known = known

@@ -1,4 +1,4 @@
-//! What the event hook does when an object is freed: its record is removed, its cell counts it, and its address is forgotten.
+//! Handles the free event of an object: removes its record, counts the free in its cell, and drops its address.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,10 +10,10 @@ use super::revealed;
 use super::ruby_object::{self, Flags};
 use super::tracker::{self, Tracker};
 
-/// Set when a recorded object with a finalizer is freed: what it references goes with the next collection only.
+/// Set when a recorded object with a finalizer is freed: objects it references are freed by the next GC only.
 static FINALIZED: AtomicBool = AtomicBool::new(false);
 
-/// Whether a recorded object with a finalizer was freed since this was asked last.
+/// Whether a recorded object with a finalizer was freed since the last call.
 pub fn take_finalized() -> bool {
     FINALIZED.swap(false, Ordering::Relaxed)
 }
@@ -32,7 +32,7 @@ pub unsafe fn free(object: VALUE) {
                 tracker.recorder.sessions.thread_ended(object);
             }
         }
-        // With sampling, most objects are not in the table: what follows is for the others.
+        // With sampling, most objects are not in the table: the rest is for the others.
         if let Some(record) = tracker.recorder.take(object) {
             // SAFETY: as for this function.
             unsafe { count_free(tracker, flags, object, record) };
@@ -60,11 +60,11 @@ unsafe fn count_free(tracker: &mut Tracker, flags: Flags, object: VALUE, record:
     }
 }
 
-/// Addresses of classes and frames name other ones from now on.
+/// Addresses of freed classes and frames may be reused.
 #[inline(always)]
 pub(super) fn forget_name(tracker: &mut Tracker, flags: Flags, object: VALUE) {
     let forget = if flags.is(ruby_value_type::RUBY_T_IMEMO) {
-        // Most are others, such as the caches of calls.
+        // Most are others, such as call caches.
         tracker.frames.may_be_frame(flags)
     } else {
         is_module(flags)

@@ -10,10 +10,9 @@ use super::ruby_object;
 use super::sessions;
 use super::tracker;
 
-/// Has no contents: what it marks and moves is the tracker's.
+/// Has no contents: it marks and moves the tracker's references.
 ///
-/// It is not write-barrier protected, so that the VM marks through it in minor collections, too: what it marks may
-/// be young.
+/// Not write-barrier protected, so that the VM marks through it in minor GCs, too: the objects it marks may be young.
 #[derive(TypedData)]
 #[magnus(class = "Memprof::Native::Guard", mark, compact, size)]
 pub struct Guard;
@@ -54,7 +53,7 @@ impl DataTypeFunctions for Guard {
     }
 }
 
-/// Makes the object, and keeps it for as long as the process.
+/// Allocates the object, and retains it for the lifetime of the process.
 pub fn init(ruby: &Ruby) -> Result<(), Error> {
     let guard: Obj<Guard> = ruby.obj_wrap(Guard);
     ruby.gc_register_mark_object(guard);

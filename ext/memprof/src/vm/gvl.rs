@@ -1,4 +1,4 @@
-//! Work that needs no Ruby, done while other threads of Ruby run.
+//! Runs work that doesn't need Ruby while other Ruby threads run.
 
 use std::any::Any;
 use std::ffi::c_void;
@@ -9,16 +9,16 @@ struct Call<W, T> {
     outcome: Option<Result<T, Box<dyn Any + Send>>>,
 }
 
-/// Calls `work` without the GVL. `work` may touch no Ruby object, and cannot be interrupted, so it should be short.
-/// `None` if the thread is interrupted already, be it by a signal or the timer that shares the time between threads: the
-/// caller handles interrupts, and asks again.
+/// Calls `work` without the GVL. `work` must not touch Ruby objects and cannot be interrupted, so it should be short. `None` if
+/// the thread is already interrupted, by a signal or by the timer that switches threads: the caller handles interrupts, and
+/// tries again.
 pub fn without<W: FnOnce() -> T + Send, T: Send>(work: W) -> Option<T> {
     let mut call = Call {
         work: Some(work),
         outcome: None,
     };
     let data: *mut c_void = (&raw mut call).cast();
-    // Fail: unlike rb_thread_call_without_gvl it raises nothing, which would jump over the frames of Rust.
+    // Fail: unlike rb_thread_call_without_gvl it doesn't raise, which would jump over Rust frames.
     let flags = rb_sys::RB_NOGVL_INTR_FAIL;
     // SAFETY: called with the GVL. `call` outlives the call.
     unsafe {

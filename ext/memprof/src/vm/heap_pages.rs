@@ -1,4 +1,4 @@
-//! Whether an address is in the heap, and where compaction moved an object to.
+//! Checks whether an address is in the heap, and where compaction moved an object.
 
 use std::cell::{Cell, RefCell};
 
@@ -8,19 +8,19 @@ use rustc_hash::FxHashMap;
 use super::ruby_object::Flags;
 use super::symbols::symbols;
 
-/// HeapPages of the heap, looked at before what is on them: an object of the tracker may have been freed (Ruby drops the free
-/// events of a thread that is in another tool's hook), and its heap page given back.
+/// Pages of the heap, checked before their contents are read: an object of the tracker may have been freed (Ruby drops the free
+/// events of a thread that is in another tool's hook), and its heap page released.
 #[derive(Default)]
 pub struct HeapPages {
     last: Cell<(u64, bool)>,
     mapped: RefCell<FxHashMap<u64, bool>>,
 }
 
-/// HeapPages of the operating system that are asked for one by one; no platform has smaller ones.
+/// Page size for queries to the operating system; no platform has smaller pages.
 const OS_PAGE_BITS: u32 = 12;
 
 impl HeapPages {
-    /// Where an object is after compaction; `None` if it is gone.
+    /// Address of an object after compaction; `None` if it was freed.
     pub fn location(&self, address: u64) -> Option<u64> {
         if !self.is_heap(address) {
             return None;

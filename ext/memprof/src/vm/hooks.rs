@@ -1,6 +1,6 @@
-//! The event hook: allocations, frees and garbage collections.
+//! The event hook: allocations, frees and GCs.
 //!
-//! See the head of [`super`] for what must not happen here. A panic does not leave the hook: it ends tracking.
+//! See the head of [`super`] for operations forbidden here. A panic does not leave the hook: it ends tracking.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -36,7 +36,7 @@ pub static HOOK: EventHook = EventHook::new(ALLOCATION | FREE | GC_START, event)
 
 static INSTALLED: AtomicBool = AtomicBool::new(false);
 
-/// Set when the hook has failed, and must do nothing from then on.
+/// Set when the hook has failed, and must do nothing any more.
 static BROKEN: AtomicBool = AtomicBool::new(false);
 
 /// Adds the hook. Not to be called inside [`tracker::with`].
@@ -55,9 +55,9 @@ pub fn remove() {
     }
 }
 
-/// Adds the hook again if the VM no longer calls it, and says whether that was so. Up to Ruby 3.4 the VM turns the hooks of
-/// all off when a Ractor is freed (Bug #19112), without notice. Allocates an object, which is not recorded. Not to be
-/// called inside [`tracker::with`].
+/// Adds the hook again if the VM no longer calls it, and returns whether that was so. Up to Ruby 3.4 the VM silently disables
+/// all hooks when a Ractor is freed (Bug #19112). Allocates an object, which is not recorded. Not to be called inside
+/// [`tracker::with`].
 pub fn restore_if_lost() -> bool {
     let may_be_lost = !cfg!(ruby_gte_4_0) && INSTALLED.load(Ordering::Relaxed) && !broken();
     if !may_be_lost || is_called() {
@@ -69,7 +69,7 @@ pub fn restore_if_lost() -> bool {
     true
 }
 
-/// Whether the VM calls the hook for an object that is allocated now: it counts down the allocations to skip.
+/// Whether the VM calls the hook for a new object: then the hook counts down the allocations to skip.
 fn is_called() -> bool {
     let gap = tracker::allocations_to_skip();
     tracker::set_skip(1);
@@ -77,7 +77,7 @@ fn is_called() -> bool {
     let allocated = protect(|| unsafe { rb_sys::rb_ary_new() });
     let called = tracker::allocations_to_skip() == 0;
     tracker::set_skip(gap);
-    // Without memory nothing was allocated that it could be called for.
+    // Without memory nothing was allocated, so the hook had no event.
     called || allocated.is_err()
 }
 
@@ -108,7 +108,7 @@ pub fn broken() -> bool {
 }
 
 fn collection_starts() {
-    // What is alive now belongs to the generation that ends.
+    // Live objects still belong to the generation that ends.
     peak::collection_starts();
     tracker::with(revealed::forget);
     set_generation();
@@ -150,8 +150,8 @@ unsafe fn allocation(event: Event) {
     });
 }
 
-/// An object that is not sampled was allocated. Threads must be noticed in any case if sessions follow them, and so must
-/// Ractors since Ruby 4.0, and where they make the VM crash; else only the Ractor that installed the hook runs it.
+/// An object that is not sampled was allocated. Threads must be noticed anyway if sessions follow them, and so must Ractors
+/// since Ruby 4.0, or where they crash the VM; otherwise only the Ractor that installed the hook runs it.
 ///
 /// # Safety
 /// Called in an allocation hook, with its event.
@@ -169,8 +169,8 @@ unsafe fn skipped(event: Event) {
     }
 }
 
-/// What some kinds of objects mean beyond being objects: addresses of classes and frames that were used before, threads
-/// that belong to a session, Ractors.
+/// Special meanings of some types of objects: reused addresses of classes and frames, threads that belong to a session,
+/// Ractors.
 #[inline]
 fn notice(tracker: &mut Tracker, flags: Flags, class: VALUE, object: VALUE) {
     if flags.is(ruby_value_type::RUBY_T_DATA) {
@@ -203,13 +203,13 @@ fn segment(tracker: &Tracker) -> Option<SegmentId> {
     }
 }
 
-/// Stands in the place cache for memprof's own places.
+/// Marks memprof's own places in the place cache.
 const OWN: u32 = u32::MAX;
 
-/// Stands in the place cache for places inside the VM (`<internal:kernel>`): who called it must be looked up.
+/// Marks places inside the VM (`<internal:kernel>`) in the place cache: their caller must be looked up.
 const STACK: u32 = u32::MAX - 1;
 
-/// Stands for the caller of a place that is a node of the tree of stacks.
+/// Represents the caller if the place is a node of the stack tree.
 const NODE: u64 = u64::MAX;
 
 #[inline]
@@ -217,7 +217,7 @@ fn cell_id(cached: u32) -> Option<CellId> {
     (cached != OWN).then_some(CellId(cached))
 }
 
-/// The counters of an allocation; `None` if it is memprof's own.
+/// The cell of an allocation; `None` if it is memprof's own.
 #[inline]
 fn cell(
     tracker: &mut Tracker,
@@ -248,8 +248,8 @@ fn cell(
     }
 }
 
-/// [`Event::position`], as long as no other Ractor runs: up to 3.4 the hook may not see what a collection frees that another
-/// one starts, and the instructions of an iseq that it does not know to be freed come to name another place.
+/// [`Event::position`] as long as no other Ractor runs. Up to 3.4 the hook may miss frees by another Ractor's GC, and a place
+/// would be identified by instructions of an iseq that was freed.
 #[inline(always)]
 fn position(event: Event) -> Option<(usize, VALUE)> {
     if tracker::ractors_seen() {
@@ -258,8 +258,8 @@ fn position(event: Event) -> Option<(usize, VALUE)> {
     event.position()
 }
 
-/// Forgets dead sites if there are too many, and each session has no end in sight: a report lists them. To be called before
-/// anything is looked up: sites, stacks and classes have other numbers then.
+/// Removes dead sites if there are too many and all sessions are lasting; others list them in reports. Call it before any
+/// lookup, as it renumbers sites, stacks and classes.
 fn make_room(tracker: &mut Tracker) {
     if tracker.recorder.is_crowded() && tracker.facts.values().all(|facts| facts.lasting) {
         tracker.places.clear();
@@ -268,7 +268,7 @@ fn make_room(tracker: &mut Tracker) {
     }
 }
 
-/// A place that is not in the cache.
+/// The cell of a place that is not in the cache.
 #[cold]
 fn first_cell(
     tracker: &mut Tracker,
@@ -298,7 +298,7 @@ fn first_cell(
     }
 }
 
-/// The innermost frame of the application, if that is wanted, and is another one than that of this instruction.
+/// The innermost frame of the application, if it is wanted and is not the frame of this instruction.
 #[inline(always)]
 fn caller(tracker: &mut Tracker, event: Event, instruction: usize) -> Option<Caller> {
     if !tracker.wants_callers {
@@ -308,7 +308,7 @@ fn caller(tracker: &mut Tracker, event: Event, instruction: usize) -> Option<Cal
     caller.filter(|caller| caller.instruction != instruction as u64)
 }
 
-/// Looks at the frames for what a place is.
+/// Resolves a place by its frames.
 fn find(
     tracker: &mut Tracker,
     event: Event,
@@ -326,7 +326,7 @@ fn find(
         Some(Origin::Program(found)) => {
             let (site, lasts) = site(tracker, event, flags, place.class, found, caller);
             if !(lasts && found.loaded) {
-                return Known::Site(site); // of this time only
+                return Known::Site(site); // only for this object
             }
             Known::Site(site)
         }
@@ -335,7 +335,7 @@ fn find(
     known
 }
 
-/// The counters of an allocation whose place is not the innermost Ruby frame, or whose stack is kept.
+/// The cell of an allocation whose place is not the innermost Ruby frame, or whose stack is recorded.
 fn stack_cell(
     tracker: &mut Tracker,
     event: Event,
@@ -369,7 +369,7 @@ fn stack_cell(
     let caller = (position(event).filter(|_| !found.application))
         .and_then(|(instruction, _)| caller(tracker, event, instruction));
     let cell = cell_of_stack(tracker, event, flags, (class, segment), found, caller);
-    // A frame outside of those that count may be another one the next time.
+    // A frame outside of those that count may change.
     let counts = |caller: Caller| node.is_some_and(|node| caller.inside < node.frames);
     let has_caller = tracker.wants_callers && !found.application;
     if let Some(place) = by_node.filter(|_| !has_caller || caller.is_some_and(counts)) {
@@ -386,7 +386,7 @@ fn cell_of_stack(
     found: Found,
     caller: Option<Caller>,
 ) -> Option<CellId> {
-    // Numbers of stacks, unlike addresses, are odd here; place and stack go together.
+    // Stack numbers are odd here, unlike addresses; place and stack belong together.
     let place = Place {
         class,
         frame: u64::from(found.stack.number()) << 32 | 1,
@@ -401,7 +401,7 @@ fn cell_of_stack(
     Some(count_at(tracker, place, site))
 }
 
-/// The site of an object, and whether it is that of all objects with this class word made there, as the class's name is
+/// The site of an object, and whether it applies to all objects with this class word allocated there, as the class's name is
 /// final.
 fn site(
     tracker: &mut Tracker,

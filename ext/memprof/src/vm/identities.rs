@@ -1,25 +1,25 @@
-//! Anonymous classes, told apart. Their objects are otherwise counted together by the name of the class above.
+//! Distinguishes anonymous classes, whose objects are otherwise counted together under the name of the superclass.
 //!
-//! Only while a session asks for it: a program may make a class for each request, and each would be a site.
+//! Only while a session requests it: a program may create a class per request, and each would be a site.
 
 use rb_sys::{VALUE, ruby_value_type};
 use rustc_hash::FxHashMap;
 
 use super::ruby_object::{self, Flags};
 
-/// Anonymous classes by number. A number is never used again.
+/// Anonymous classes by number. Numbers are never reused.
 #[derive(Default)]
 pub struct Identities {
     wanted: bool,
     last: u32,
     living: FxHashMap<u64, u32>,
-    /// Addresses of each class and what it inherits from, in the order of `Module#ancestors` if the last occurrence of an
-    /// address counts; 0 for what was freed. They outlive the class, as what it allocated is counted later.
+    /// Addresses of each class and its ancestors, in the order of `Module#ancestors` if the last occurrence of an address
+    /// counts; 0 for freed ones. They outlive the class, as its objects are counted later.
     ancestors: FxHashMap<u32, Vec<u64>>,
 }
 
 impl Identities {
-    /// Whether some session wants to tell anonymous classes apart. Forgets them all when none does.
+    /// Whether some session distinguishes anonymous classes. Clears them all when none does.
     pub fn set_wanted(&mut self, wanted: bool) {
         self.wanted = wanted;
         if !wanted {
@@ -28,7 +28,7 @@ impl Identities {
         }
     }
 
-    /// The number of an anonymous class, which is alive; 0 if no session wants it. Called in an allocation hook.
+    /// The number of an anonymous class, which is alive; 0 if no session needs it. Called in an allocation hook.
     pub fn of(&mut self, class: VALUE) -> u32 {
         if !self.wanted {
             return 0;
@@ -42,8 +42,8 @@ impl Identities {
         self.last
     }
 
-    /// Which of `modules`, which are alive, is the nearest to the class with this number: itself, or the first in the order
-    /// in which Ruby looks for methods. If `exact`, only the class itself.
+    /// Which of `modules`, which are alive, is nearest to the class with this number: itself, or the first in method resolution
+    /// order. If `exact`, only the class itself.
     pub fn nearest(&self, identity: u32, modules: &[VALUE], exact: bool) -> Option<usize> {
         let ancestors = self.ancestors.get(&identity)?;
         let ancestors = if exact {
@@ -58,7 +58,7 @@ impl Identities {
             .map(|(_, index)| index)
     }
 
-    /// The class or module at this address is gone, or another one is there now.
+    /// The class or module at this address was freed or replaced.
     pub fn forget(&mut self, address: VALUE) {
         self.living.remove(&{ address });
         for known in self.ancestors.values_mut().flatten() {
@@ -68,7 +68,7 @@ impl Identities {
         }
     }
 
-    /// What was freed meanwhile is not known.
+    /// Frees in the meantime are unknown.
     pub fn forget_addresses(&mut self) {
         self.living.clear();
         self.ancestors.clear();
@@ -89,8 +89,8 @@ impl Identities {
     }
 }
 
-/// The class and all above it. Modules stand for the iclasses that include them, and the class itself for the iclass behind
-/// the modules that it prepends.
+/// The class and its ancestors. Modules replace the iclasses that include them, and the class itself replaces its origin
+/// iclass, which follows the modules it prepends.
 fn ancestors(mut class: VALUE) -> Vec<u64> {
     let mut ancestors = Vec::new();
     while class != 0 {

@@ -1,5 +1,5 @@
-//! Instruction sequences: what Ruby compiles code to, one for each method, block, class body and file. They are internal
-//! objects, so the heap is walked for them, and no RubyVM::InstructionSequence is made.
+//! Instruction sequences: compiled Ruby code, one for each method, block, class body and file. They are internal objects, so
+//! the heap is walked for them, and no RubyVM::InstructionSequence is allocated.
 
 use rb_sys::{VALUE, ruby_value_type};
 use rustc_hash::FxHashMap;
@@ -16,21 +16,21 @@ const UNFINISHED: usize = 1 << 17 | 1 << 18;
 /// Instruction sequences with the same names and the same first line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Path of the file, as the backtrace has it; `None` if it is not compiled yet.
+    /// Path of the file, as in backtraces; `None` if it is not compiled yet.
     pub path: Option<String>,
-    /// What the backtrace calls it, as `block in fetch`.
+    /// Label, as in backtraces, such as `block in fetch`.
     pub label: Option<String>,
-    /// Name of the method that it is in, if it is in one.
+    /// Name of the enclosing method, if any.
     pub method: Option<String>,
     /// First line of its code.
     pub first_line: u32,
-    /// How many.
+    /// Number of instruction sequences.
     pub count: u64,
-    /// Bytes, by Ruby's own count (memsize).
+    /// Bytes, as counted by Ruby (memsize).
     pub bytes: u64,
 }
 
-/// Strings of the VM, by address, and a line: what a row is found by while the heap is walked.
+/// Addresses of VM strings, and a line: the key of a row during the heap walk.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 struct Key {
     path: VALUE,
@@ -39,7 +39,8 @@ struct Key {
     first_line: u32,
 }
 
-/// All instruction sequences, most bytes first, of a Ruby that [`super::layouts`] knows. Allocates no Ruby object. Not to be called inside `tracker::with`.
+/// All iseqs, most bytes first, for a Ruby known to [`super::layouts`]. Allocates no Ruby object. Not to be called inside
+/// `tracker::with`.
 ///
 /// # Errors
 /// If the heap cannot be walked.
@@ -101,7 +102,7 @@ impl Texts {
     }
 }
 
-/// The functions asked here return what the instruction sequence holds, in 3.1 to 4.0; none of them allocates.
+/// The functions called here return the instruction sequence's own data in 3.1 to 4.0; none of them allocates.
 fn key(iseq: VALUE, flags: Flags) -> Key {
     if !finished(iseq, flags) {
         return Key::default();
@@ -119,11 +120,11 @@ fn key(iseq: VALUE, flags: Flags) -> Key {
     }
 }
 
-/// False for one that is being compiled or loaded, or where that failed: it may lack its names, or its body.
+/// False for one that is being compiled or loaded, or where that failed: its names or its body may be missing.
 fn finished(iseq: VALUE, flags: Flags) -> bool {
     /// Word of struct rb_iseq_struct that points to the body.
     const BODY: usize = 2;
-    /// Word of the body that points to the instructions, the last thing to be set.
+    /// Word of the body that points to the instructions, which are set last.
     const ENCODED: usize = 1;
     if flags.0 & UNFINISHED != 0 {
         return false;

@@ -1,15 +1,15 @@
-//! Whether objects are laid out as memprof reads them.
+//! Checks whether objects have the layout that memprof expects.
 //!
-//! The heap walk reads words of structs that no header declares. A Ruby that came after this memprof may have them
-//! elsewhere, and reading them there would give wrong dumps or end the process. Tracking reads only what the first two
-//! words of each object have been since Ruby 2, so it works with any.
+//! The heap walk reads words of structs that no header declares. A Ruby newer than this memprof may have moved them, and
+//! reading them would give wrong dumps or crash the process. Tracking only reads the first two words of each object, unchanged
+//! since Ruby 2, so it works with any version.
 
 use std::ffi::{CStr, c_int};
 use std::sync::OnceLock;
 
 use super::symbols::symbols;
 
-/// Major and minor versions whose layouts were read in their sources; see docs/ruby-internals.md.
+/// Major and minor versions whose layouts were verified in the source code; see docs/ruby-internals.md.
 const KNOWN: [(u8, u8); 5] = [(3, 1), (3, 2), (3, 3), (3, 4), (4, 0)];
 
 /// `enum imemo_type` (internal/imemo.h).
@@ -20,7 +20,7 @@ pub const ISEQ: u32 = 7;
 pub const CALLINFO: u32 = if cfg!(ruby_gte_4_0) { 10 } else { 11 };
 pub const CALLCACHE: u32 = if cfg!(ruby_gte_4_0) { 11 } else { 12 };
 
-/// Internal objects that memprof recognizes by their numbers, and the names that the VM has for these.
+/// Internal types that memprof recognizes by number, and their names in the VM.
 const NUMBERS: [(u32, &str); 6] = [
     (ENV, "env"),
     (CREF, "cref"),
@@ -30,10 +30,10 @@ const NUMBERS: [(u32, &str); 6] = [
     (CALLCACHE, "callcache"),
 ];
 
-/// Whether the heap of this Ruby can be read. Decided once.
+/// Whether the heap of this Ruby can be read. Checked once.
 ///
 /// # Errors
-/// If not; says why.
+/// If not, with the reason.
 pub fn check() -> Result<(), String> {
     static ANSWER: OnceLock<Result<(), String>> = OnceLock::new();
     ANSWER
@@ -41,7 +41,7 @@ pub fn check() -> Result<(), String> {
         .clone()
 }
 
-/// Major and minor version of the Ruby that runs.
+/// Major and minor version of the running Ruby.
 pub fn running_version() -> (u8, u8) {
     // SAFETY: three constants of libruby, which the extension is linked with.
     let [major, minor, _] = unsafe { rb_sys::ruby_api_version };
@@ -49,7 +49,7 @@ pub fn running_version() -> (u8, u8) {
     (major as u8, minor as u8)
 }
 
-/// Whether the heap of a Ruby of this version, which calls its internal objects like this, can be read.
+/// Whether the heap of a Ruby with this version and these names of internal types can be read.
 fn decide(version: (u8, u8), name: impl Fn(u32) -> Option<String>) -> Result<(), String> {
     let (major, minor) = version;
     if !KNOWN.contains(&version) {
@@ -61,7 +61,7 @@ fn decide(version: (u8, u8), name: impl Fn(u32) -> Option<String>) -> Result<(),
     }
     for (number, expected) in NUMBERS {
         let found = name(number);
-        // A Ruby that was stripped of names is taken at its word.
+        // A Ruby stripped of its names is trusted.
         if found.as_deref().is_some_and(|found| found != expected) {
             return Err(format!(
                 "this Ruby {major}.{minor} was changed: its internal object {number} is {} and not {expected}, \

@@ -1,10 +1,9 @@
-//! What the recorder of malloc asks of the VM, inside a call of the allocator, on any thread and at any moment.
+//! The malloc recorder's queries to the VM, inside a call of the allocator, on any thread and at any moment.
 //!
-//! Only functions that every supported Ruby exports are called, and of these only such as read. While the collector runs
-//! no frame is read, as compaction may be about to move what it refers to. A thread that starts has no frames yet, and up
-//! to Ruby 3.2 no execution context; the functions crash without one, so the variable is read that has it
-//! ([`own_context`]). Where that is known, the position in the code is read from the thread's innermost frame, which takes
-//! a tenth of what path and line take.
+//! Only read-only functions that every supported Ruby exports are called. During a GC no frame is read, as compaction may be
+//! about to move what it refers to. A new thread has no frames yet, and up to Ruby 3.2 no execution context; the functions
+//! crash without one, so the variable with the context is read ([`own_context`]). If that is known, the code position is read
+//! from the thread's innermost frame, which takes a tenth of the time of path and line.
 
 use std::ffi::{c_char, c_int};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,7 +17,7 @@ use super::quiet::Quiet;
 use super::symbols::{Symbols, symbols};
 use super::{control_frames, frame_keys, layouts, own_context, ruby_object, stack_checks};
 
-/// The host that a recording is started with.
+/// The host for recordings.
 pub static HOST: Host = Host {
     position,
     code_block,
@@ -31,12 +30,12 @@ pub static HOST: Host = Host {
     is_quiet,
 };
 
-/// Whether the VM is there. It is asked nothing any more once it is being torn down.
+/// Whether the VM is up. It is not called any more once its teardown has begun.
 static ALIVE: AtomicBool = AtomicBool::new(false);
 /// Whether frames may be read.
 static READS_FRAMES: AtomicBool = AtomicBool::new(false);
 
-/// Looks up what the hooks need, with the GVL held. False if this Ruby does not provide them.
+/// Resolves the functions that the hooks need, with the GVL held. False if this Ruby lacks them.
 pub fn prepare() -> bool {
     static ONCE: OnceLock<bool> = OnceLock::new();
     *ONCE.get_or_init(|| {
@@ -59,11 +58,11 @@ fn has_gvl(symbols: &Symbols) -> bool {
     (symbols.thread_has_gvl_p).is_some_and(|has_gvl| unsafe { has_gvl() } != 0)
 }
 
-/// Whether the VM's functions cope with a thread of Ruby's that has no context yet. From 3.3 on it has one as soon as it is
-/// Ruby's, and no frames are found before it has some.
+/// Whether the VM's functions handle a Ruby thread without a context. From 3.3 on it has one from the start, and no frames are
+/// reported before it has any.
 const FINDS_CONTEXT: bool = cfg!(ruby_gte_3_3);
 
-/// Whether the calling thread runs Ruby code: it has the GVL, or is about to wait for it, and so frames of its own.
+/// Whether the calling thread runs Ruby code: it has the GVL, or is about to wait for it, and so has frames.
 #[inline(always)]
 fn runs_ruby() -> bool {
     ALIVE.load(Ordering::Relaxed)
@@ -107,7 +106,7 @@ fn line() -> Option<Line> {
     if !runs_ruby() || during_gc() {
         return None;
     }
-    // SAFETY: the thread has an execution context, whose frames it alone changes; outside of a collection, what they
+    // SAFETY: the thread has an execution context, whose frames it alone changes; outside of a GC, what they
     // refer to is where they say.
     unsafe {
         let path: *const c_char = rb_sys::rb_sourcefile();
@@ -143,7 +142,7 @@ fn frames(into: &mut [Running]) -> usize {
     count
 }
 
-/// The calling thread's control frames, outermost first, over those of the call before.
+/// The calling thread's control frames, outermost first, merged into those of the previous call.
 fn follow(kept: &mut [Running], length: usize, with_entries: bool) -> (usize, usize) {
     if !runs_ruby() || !READS_FRAMES.load(Ordering::Relaxed) || during_gc() {
         return (0, 0);
@@ -184,21 +183,21 @@ fn follow(kept: &mut [Running], length: usize, with_entries: bool) -> (usize, us
     (same, frames.len())
 }
 
-/// How often native code has called Ruby on the calling thread's stack; 0 if unknown.
+/// Number of calls from native code into Ruby on the calling thread's stack; 0 if unknown.
 pub fn calls_of_ruby() -> usize {
     let mut found = vec![Running::default(); 512];
     let count = frames(&mut found);
     found[..count].iter().filter(|frame| frame.is_entry).count()
 }
 
-/// What such a frame runs.
+/// The code of such a frame.
 fn described(frame: Running) -> Option<Described> {
     let iseq = frame.code as VALUE;
-    // SAFETY: the iseq of a frame that was just read: it runs, and no collection does (`frames`). What is asked for reads
+    // SAFETY: the iseq of a frame that was just read: it runs, and no GC does (`frames`). What is asked for reads
     // the iseq and allocates nothing; its strings live as long as it does.
     unsafe {
         let block = control_frames::instructions(iseq, frame.instruction)?;
-        // The line is that of the instruction before, as the VM itself counts (calc_pos in vm_backtrace.c).
+        // The line is that of the previous instruction, as in the VM itself (calc_pos in vm_backtrace.c).
         let at = ((frame.instruction - block) / size_of::<VALUE>()).saturating_sub(1);
         let line = frame_keys::line(symbols().iseq_line_no?(iseq, at) as c_int);
         let path = ruby_object::bytes(rb_sys::rb_profile_frame_path(iseq))?;
@@ -217,7 +216,7 @@ fn is_own(path: &[u8]) -> bool {
     std::str::from_utf8(path).is_ok_and(frame_keys::is_own)
 }
 
-/// What sites are called: `file:line`, or native code.
+/// Names of sites: `file:line`, or native code.
 pub fn names(sites: &[Site]) -> Vec<String> {
     let native = |site: &Site| match site.location {
         Location::Native(address) => Some(address),
@@ -251,8 +250,8 @@ fn is_quiet() -> bool {
     runs_ruby() && with_quiet(|quiet| quiet.contains(super::ruby_thread::current_thread()))
 }
 
-/// A Ruby thread whose allocations are not recorded until this is dropped. An object of Ruby holds it: where a fiber is
-/// thrown away, nothing of its native stack is dropped, but the collector finds the object.
+/// A Ruby thread whose allocations are not recorded until this is dropped. A Ruby object owns it: if a fiber is discarded, its
+/// native stack is not unwound, but the GC frees the object.
 pub struct QuietThread(AtomicU64);
 
 impl QuietThread {
@@ -284,7 +283,7 @@ impl Drop for QuietThread {
     }
 }
 
-/// How deep the calling thread is in [`QuietThread`].
+/// Depth of the calling thread in [`QuietThread`].
 pub fn quiet_depth() -> usize {
     with_quiet(|quiet| quiet.depth(super::ruby_thread::current_thread()))
 }

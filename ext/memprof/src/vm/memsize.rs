@@ -1,4 +1,4 @@
-//! What an object takes, as the VM counts it.
+//! Size of an object, as counted by the VM.
 
 use rb_sys::{VALUE, ruby_fl_type, ruby_rarray_flags, ruby_rstring_flags, ruby_value_type};
 
@@ -6,11 +6,11 @@ use super::protect::protect;
 use super::ruby_object::Flags;
 use super::symbols::symbols;
 
-/// Bytes of an object with what it holds by malloc, as the VM counts them. `None` if it does not: the VM refuses a T_NODE,
-/// and the function of an extension's own type may raise. Called with the GVL.
+/// Bytes of an object including its malloc'ed memory, as counted by the VM. `None` if it can't: the VM rejects a T_NODE, and
+/// the memsize function of an extension's own type may raise. Called with the GVL.
 ///
 /// # Safety
-/// `object` is a slot with these flags that holds an object, and that no collection frees meanwhile.
+/// `object` is a slot with these flags that holds an object, and that no GC frees meanwhile.
 pub unsafe fn memsize(object: VALUE, flags: Flags) -> Option<u64> {
     let memsize_of = symbols().memsize_of?;
     if flags.is(ruby_value_type::RUBY_T_NODE) {
@@ -25,16 +25,16 @@ pub unsafe fn memsize(object: VALUE, flags: Flags) -> Option<u64> {
     }
 }
 
-/// Bytes of an object that is being freed. `None` if it has no more than its slot, or if that cannot be read: what classes
-/// and objects of C extensions refer to may have been swept before them.
+/// Bytes of an object being freed. `None` if it has nothing but its slot, or if that cannot be read: objects referenced by
+/// classes and by objects of C extensions may have been swept before them.
 ///
-/// For all other types the VM reads no more than the slot, and the memory that belongs to it alone and is freed with it.
+/// For all other types the VM only reads the slot and the memory that belongs to the object alone and is freed with it.
 ///
 /// # Safety
 /// `object` was just passed to a free hook, and has these flags.
 pub unsafe fn of_freed(object: VALUE, flags: Flags) -> Option<u64> {
-    /// Where the flags of a string hold the number of its encoding, and the number that means "in an instance variable"
-    /// (ruby/internal/encoding/encoding.h): how wide its end is, is not to be looked up there.
+    /// Position of the encoding index in a string's flags, and the index that means "in an instance variable"
+    /// (ruby/internal/encoding/encoding.h), where the width of the terminator must not be looked up.
     const ENCODING_SHIFT: u32 = 22;
     const ENCODING_ELSEWHERE: usize = 127;
     let shared = flags.0 & ruby_fl_type::RUBY_ELTS_SHARED as usize != 0;

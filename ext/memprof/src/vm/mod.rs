@@ -1,23 +1,23 @@
-//! The Ruby VM: the only folder that may say `unsafe`.
+//! The Ruby VM: the only directory with `unsafe` code.
 //!
-//! Every function here is called with the GVL held (or, in an event hook, under the VM lock). What may happen where:
+//! Every function here is called with the GVL held (or, in an event hook, under the VM lock). Rules by context:
 //!
-//! - In an allocation hook ([`hooks`]): read the new object's flags and class word, read frames, use Rust's own memory. No Ruby
-//!   object may be allocated, nothing may raise, `memsize` and `object_id` are not to be asked for, the GVL is not given up.
-//! - In a free hook: the same, and only the object's own slot may be read, and what is freed with it. So memsize is asked for
-//!   there of core types only (`memsize.rs`).
+//! - In an allocation hook ([`hooks`]): read the new object's flags and class word, read frames, use Rust's own memory. Don't
+//!   allocate Ruby objects, raise, call `memsize` or `object_id`, or release the GVL.
+//! - In a free hook: the same, and read only the object's own slot and memory that is freed with it. So memsize is called
+//!   there for core types only (`memsize.rs`).
 //! - In [`guard`]'s mark and compact functions: `rb_gc_mark`, `rb_gc_location`, and Rust's own memory.
-//! - In the functions of [`entry`]: first the question whether this is a good moment. A debugger calls them at any.
-//! - Inside [`tracker::with`]: no call that may allocate a Ruby object, run Ruby code, or start a collection, since any of
-//!   these runs the hooks, and these want the tracker.
+//! - In the functions of [`entry`]: first check whether the moment is safe, since a debugger calls them at any time.
+//! - Inside [`tracker::with`]: no call that may allocate a Ruby object, run Ruby code, or start a GC, since these run the
+//!   hooks, which need the tracker.
 //!
-//! The modules of tracking know each other one way only. Who needs one needs what stands to the right of it:
+//! Dependencies between the modules of tracking are one-way, from left to right:
 //!
-//! - [`sessions`], [`guard`] -> [`between_sessions`], [`hooks`] -> [`frees`], [`naming`], [`objspace`] -> [`tracker`] -> [`frames`], [`classes`],
-//!   [`places`], `quiet`, `identities`
-//! - [`frames`] -> `stack_tree`, `callers`, [`frame_keys`], `control_frames`, `origin`, `postponed_job`: a hook requests the job that
-//!   [`naming`] has set, without knowing it
-//! - all of them -> [`ruby_object`], [`symbols`], which know no tracker
+//! - [`sessions`], [`guard`] -> [`between_sessions`], [`hooks`] -> [`frees`], [`naming`], [`objspace`] -> [`tracker`] ->
+//!   [`frames`], [`classes`], [`places`], `quiet`, `identities`
+//! - [`frames`] -> `stack_tree`, `callers`, [`frame_keys`], `control_frames`, `origin`, `postponed_job`: a hook requests the
+//!   job set by [`naming`], without depending on it
+//! - all of them -> [`ruby_object`], [`symbols`], which don't depend on the tracker
 
 pub mod after_fork;
 mod allocator;
@@ -52,7 +52,7 @@ pub mod peak;
 pub mod places;
 mod postponed_job;
 pub mod process_memory;
-// What the loader calls needs libruby, which a program of unit tests does not have.
+// The loader's entry point needs libruby, which unit tests don't link.
 #[cfg(not(test))]
 mod preload;
 pub mod process;

@@ -1,5 +1,5 @@
-//! Qualified names of methods, as `Cache#fetch`. Asking for one allocates, which an allocation hook may not. So the hook
-//! lists frames ([`super::frames`]), and a postponed job asks for their names.
+//! Qualified names of methods, such as `Cache#fetch`. Resolving one allocates, which is forbidden in an allocation hook. So the
+//! hook lists frames ([`super::frames`]), and a postponed job resolves their names.
 
 use std::ffi::c_void;
 
@@ -18,14 +18,14 @@ pub fn init() {
 }
 
 unsafe extern "C" fn job(_: *mut c_void) {
-    // A panic here would end the process; none is expected, and missing names need no report.
+    // A panic here would abort the process; none is expected, and missing names need no report.
     let _ = std::panic::catch_unwind(|| {
         name_frames();
         peak::measure();
     });
 }
 
-/// Asks for the names that are still to be asked for. Not to be called inside [`tracker::with`].
+/// Resolves the pending names. Not to be called inside [`tracker::with`].
 pub fn name_frames() {
     while let Some((frame, id)) =
         tracker::with(|tracker| tracker.frames.unnamed.last().copied()).flatten()
@@ -35,7 +35,7 @@ pub fn name_frames() {
     }
 }
 
-/// The frame stays in the list, and so marked, until it has its name. Naming it may have added others.
+/// The frame remains in the list, and so marked, until it is named. Naming it may have added others.
 fn finish(tracker: &mut tracker::Tracker, frame: VALUE, id: FrameId, name: Option<String>) {
     let unnamed = &mut tracker.frames.unnamed;
     if let Some(at) = unnamed.iter().rposition(|(other, _)| *other == frame) {

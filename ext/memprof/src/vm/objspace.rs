@@ -1,4 +1,4 @@
-//! A walk over the heap: which recorded objects live, and how large they are.
+//! Walks the heap to find live recorded objects and their sizes.
 
 use std::ffi::{c_int, c_void};
 
@@ -23,16 +23,17 @@ struct Walk<'a> {
     session: SessionId,
     /// Only objects of this generation and earlier ones.
     until: Option<u32>,
-    /// Bytes of a living object.
+    /// Bytes of a live object.
     size: fn(VALUE) -> u64,
-    /// Containers that are older than the session, if their contents are wanted.
+    /// Containers older than the session, if their contents are wanted.
     old: Option<&'a mut OldContainers>,
     survivors: Survivors,
     visited: FxHashSet<u64>,
 }
 
-/// Finds the living objects of a session, with their memsizes and, if the session wants them, the values of strings.
-/// With `until`, of those that were allocated in that generation or before. Records of objects that were freed without an event are dropped on the way. Not to be called inside [`tracker::with`].
+/// Finds the live objects of a session, with their memsizes and, if the session wants them, the values of strings. With
+/// `until`, only those allocated in that generation or before. Also drops records of objects freed without an event. Not to be
+/// called inside [`tracker::with`].
 ///
 /// # Errors
 /// If the VM raised.
@@ -47,7 +48,7 @@ pub fn survivors(session: SessionId, until: Option<u32>) -> Result<Survivors, Ra
     })
 }
 
-/// As [`survivors`], with what objects hold instead of their memsizes, and with the containers that are older.
+/// As [`survivors`], but with the size of contents instead of memsizes, and with the older containers.
 ///
 /// # Errors
 /// If the VM raised.
@@ -68,9 +69,9 @@ pub fn contents(session: SessionId, old: &mut OldContainers) -> Result<Survivors
 fn walk(mut walk: Walk) -> Result<Survivors, Raised> {
     if let Some(each_objects) = symbols().each_objects {
         let data: *mut c_void = (&raw mut walk).cast();
-        // SAFETY: called with the GVL, outside a collection; `page` is given the walk, which outlives the call.
+        // SAFETY: called with the GVL, outside a GC; `page` is given the walk, which outlives the call.
         protect(|| unsafe { each_objects(page, data) })?;
-        // Heap pages that were given back hold nothing any more.
+        // Released heap pages contain no objects.
         tracker::with(|tracker| {
             tracker
                 .recorder
@@ -99,7 +100,7 @@ fn visit(walk: &mut Walk, start: u64, end: u64, stride: u64) {
     if let Some(old) = &mut walk.old {
         tracker::with(|tracker| {
             let recorder = &tracker.recorder;
-            // What only other sessions recorded is older than this one.
+            // Objects recorded only by other sessions are older than this one.
             old.visit(start, end, stride.max(8), |slot| {
                 (recorder.record(slot)).is_some_and(|record| recorder.sees(session, record))
             });
@@ -139,7 +140,7 @@ fn visit(walk: &mut Walk, start: u64, end: u64, stride: u64) {
             })
             .collect()
     });
-    // A type's own memsize function may do anything, so the tracker is not held while it runs.
+    // A type's own memsize function may do anything, so the tracker is released while it runs.
     let sized: Vec<(u64, Record, u64)> = (recorded.unwrap_or_default().into_iter())
         .map(|(address, record)| (address, record, (walk.size)(address)))
         .collect();
@@ -151,7 +152,7 @@ fn visit(walk: &mut Walk, start: u64, end: u64, stride: u64) {
     });
 }
 
-/// True for a slot with an object that is not garbage. It is one of a heap page that a walk visits.
+/// True for a slot with an object that is not garbage. The slot is in a heap page visited by a walk.
 pub fn lives(object: VALUE) -> bool {
     // SAFETY: a slot of the heap page that the walk visits.
     let flags = unsafe { Flags::of(object) };

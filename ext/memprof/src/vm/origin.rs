@@ -1,4 +1,4 @@
-//! Where an allocation comes from: what [`super::frames`] finds and [`super::stack_tree`] remembers.
+//! Origin of an allocation, found by [`super::frames`] and cached by [`super::stack_tree`].
 
 use memprof_profile::sites::{FrameKey, Sites, StackId};
 
@@ -14,18 +14,18 @@ pub enum Origin {
 /// The place and the stack of an allocation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Found {
-    /// The innermost frame of a user's file: its file and line are the site's.
+    /// The innermost frame of user code: its file and line are the site's.
     pub place: StackId,
     /// The innermost frame.
     pub stack: StackId,
-    /// The place is the application's. If not, it is of interest which of its lines called it.
+    /// Whether the place is in the application. Otherwise the calling line of the application is of interest.
     pub application: bool,
-    /// The frame is of a file that was loaded: other than in code that was evaluated, its path and line name one method.
+    /// Whether the frame is of a loaded file: unlike in evaluated code, its path and line identify one method.
     pub loaded: bool,
 }
 
 impl Found {
-    /// Where objects are put that are allocated without a frame of Ruby code.
+    /// The origin of objects allocated without a frame of Ruby code.
     pub fn nowhere(sites: &mut Sites) -> Self {
         let key = FrameKey {
             file: "".into(),

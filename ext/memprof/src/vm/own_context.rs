@@ -1,8 +1,8 @@
-//! The execution context of the calling thread: its frames. The VM has it in a thread-local variable of libruby.
+//! The execution context of the calling thread, with its frames. The VM has it in a thread-local variable of libruby.
 //!
-//! Its place relative to the thread's own is the same in all threads where libruby was there when the program started,
-//! which is tried out. Up to Ruby 3.2 the variable has a name, `ruby_current_ec`. From 3.3 on it is found by what it holds:
-//! a word of the struct of the running thread that leads to a stack with frames.
+//! Its offset from the thread pointer is the same in all threads if libruby was loaded at program start, which is verified. Up
+//! to Ruby 3.2 the variable has a name, `ruby_current_ec`. From 3.3 on it is found by its value: a word that also occurs in the
+//! struct of the running thread and points to a stack with frames.
 
 use std::sync::atomic::{AtomicIsize, Ordering};
 
@@ -10,7 +10,7 @@ use super::control_frames::{self, Context};
 use super::layouts;
 use super::ruby_thread::current_thread;
 
-/// The place relative to the thread's pointer; 0: not known.
+/// The offset from the thread pointer, or 0 if unknown.
 static OFFSET: AtomicIsize = AtomicIsize::new(0);
 
 /// Finds the variable. With the GVL.
@@ -38,7 +38,7 @@ pub fn is_known() -> bool {
     OFFSET.load(Ordering::Relaxed) != 0
 }
 
-/// The variable by its name, if it is in the same place on another thread.
+/// The variable by name, if it has the same offset on another thread.
 fn named() -> Option<isize> {
     fn offset() -> Option<isize> {
         // SAFETY: looks up a name; of a thread-local variable it is the calling thread's.
@@ -48,8 +48,8 @@ fn named() -> Option<isize> {
     offset().filter(|&here| on_another_thread(offset) == Some(here))
 }
 
-/// The word of libruby's thread-local storage that the struct of this thread has, too, and that has frames. Only on a Ruby
-/// whose layouts are known.
+/// The word of libruby's thread-local storage that also occurs in the struct of this thread, and has frames. Only on a Ruby
+/// with known layouts.
 fn by_contents() -> Option<isize> {
     let (start, words) = storage()?;
     let offset = (start as isize).wrapping_sub(thread_pointer() as isize);
@@ -70,7 +70,7 @@ fn by_contents() -> Option<isize> {
     Some(offset + (found * size_of::<usize>()) as isize)
 }
 
-/// Words of struct rb_thread_struct that are looked at: the context is among the first.
+/// Words of struct rb_thread_struct to search: the context is among the first.
 const WORDS_OF_THREAD: usize = 16;
 
 /// The struct of the running thread.
@@ -83,14 +83,14 @@ fn thread_struct() -> Option<*const usize> {
     (!data.is_null()).then_some(data)
 }
 
-/// None, too, where there is no memory for another thread.
+/// Also None if there is no memory for another thread.
 fn on_another_thread<T: Send + 'static>(look: fn() -> Option<T>) -> Option<T> {
     let thread = std::thread::Builder::new().spawn(look).ok()?;
     thread.join().ok().flatten()
 }
 
-/// The calling thread's storage of the object that defines the VM: its address, and its words. None if it has none yet: it
-/// is then allocated for each thread when it comes there first.
+/// The calling thread's storage for the object that defines the VM: address and number of words. None if it does not exist yet:
+/// then it is allocated per thread on first use.
 #[cfg(target_os = "linux")]
 fn storage() -> Option<(usize, usize)> {
     struct Search {

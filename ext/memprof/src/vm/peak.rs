@@ -1,5 +1,5 @@
-//! When memory was largest, and by which sites: see `memprof_profile::recorder`. A collection that starts is looked at from
-//! the hook; the heap is walked after it, in the postponed job.
+//! Finds the memory peak and its sites: see `memprof_profile::recorder`. The hook checks each GC start; the heap is walked
+//! after the GC, in the postponed job.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -16,8 +16,8 @@ pub fn watch(id: SessionId) {
     tracker::with(|tracker| tracker.recorder.watch_peak(id));
 }
 
-/// A collection starts: called in the hook, before anything is freed. With Ractors before Ruby 4.0, not all frees are seen, and so
-/// no peak is found.
+/// A GC starts: called in the hook, before anything is freed. With Ractors before Ruby 4.0, some frees are missed, and so no
+/// peak is found.
 pub fn collection_starts() {
     let watched = tracker::with(|tracker| tracker.recorder.watches_peaks()) == Some(true);
     if !watched || (tracker::ractors_seen() && !cfg!(ruby_gte_4_0)) {
@@ -39,7 +39,7 @@ pub fn collection_starts() {
     }
 }
 
-/// A collection may start between a function of the C library and a look at what it left in errno.
+/// Preserves errno: a GC may start between a C library function and the check of its errno.
 struct Errno(i32);
 
 impl Errno {
@@ -68,18 +68,18 @@ impl Drop for Errno {
     }
 }
 
-/// Measures what was noted when a collection started. Not to be called inside [`tracker::with`].
+/// Measures the objects noted at the start of a GC. Not to be called inside [`tracker::with`].
 pub fn measure() {
     let sessions = tracker::with(|tracker| tracker.recorder.to_measure()).unwrap_or_default();
     for (session, generation) in sessions {
-        // What raised here would raise again; the program has nothing to do with it.
+        // An exception here would recur; the program is not responsible for it.
         if let Ok(survivors) = objspace::survivors(session, Some(generation)) {
             tracker::with(|tracker| tracker.recorder.measured(session, &survivors));
         }
     }
 }
 
-/// What a profile says of a peak.
+/// The peak for a profile.
 pub fn facts(peak: &Peak, started_at: SystemTime) -> PeakFacts {
     let Moment {
         slots,

@@ -1,33 +1,33 @@
-//! From the place of an allocation to what counts it.
+//! Maps the place of an allocation to its cell.
 
 use memprof_profile::sessions::SegmentId;
 use memprof_profile::sites::SiteId;
 use rustc_hash::FxHashMap;
 
-/// What an allocation is counted by: class word, where its innermost frame is (or its interned stack), and segment.
+/// Key for counting an allocation: class word, location of its innermost frame (or its interned stack), and segment.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// Class word, or what stands for it (see [`super::classes::key`]).
+    /// Class word, or its substitute (see [`super::classes::key`]).
     pub class: u64,
-    /// Address of the instruction that runs, or of the frame's path if the instruction is not known, or the number of the
-    /// interned stack.
+    /// Address of the current instruction, or of the frame's path if the instruction is unknown, or the number of the interned
+    /// stack.
     pub frame: u64,
-    /// Line; 0 beside an instruction.
+    /// Line; 0 with an instruction.
     pub line: u32,
-    /// Address of the instruction that runs in the innermost frame of the application, if that is another frame; else 0.
+    /// Address of the current instruction in the innermost frame of the application, if that is another frame, or else 0.
     pub caller: u64,
     /// Segment.
     pub segment: SegmentId,
 }
 
-/// What is known of a place whatever sessions are open.
+/// Data of a place that is independent of the open sessions.
 #[derive(Clone, Copy)]
 pub enum Known {
     /// Its site.
     Site(SiteId),
-    /// It is memprof's own.
+    /// One of memprof's own.
     Own,
-    /// It is inside the VM (`<internal:kernel>`): the caller must be looked up.
+    /// Inside the VM (`<internal:kernel>`): the caller must be looked up.
     Internal,
 }
 
@@ -38,9 +38,9 @@ struct Entry {
     epoch: u32,
 }
 
-/// Two tables. The first is a cache from place to cell, with two entries for each hash: most allocations hit it and so hash nothing else. It
-/// is emptied when sessions change. The second one, from place to site, outlives sessions: a server's next request
-/// allocates where the one before did.
+/// Two tables. The first one caches cells by place, with two entries per hash: most allocations hit it and need no other
+/// hashing. It is cleared when sessions change. The second one, from place to site, outlives sessions: a server's next request
+/// allocates at the same places.
 pub struct Places {
     entries: Vec<Entry>,
     epoch: u32,
@@ -56,7 +56,7 @@ fn key(place: &Place) -> Key {
 
 const ENTRIES: usize = 4096;
 
-/// Places of which the site is remembered.
+/// Maximum number of places with cached sites.
 const KNOWN: usize = 1 << 16;
 
 impl Default for Places {
@@ -94,7 +94,7 @@ impl Places {
         ((mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 52) as usize & (ENTRIES - 1)
     }
 
-    /// The cell of a place seen lately.
+    /// The cell of a recent place.
     #[inline]
     pub fn get(&self, place: &Place) -> Option<u32> {
         let index = Self::index(place);
@@ -106,19 +106,19 @@ impl Places {
         entry.map(|entry| entry.cell)
     }
 
-    /// Remembers the cell of a place.
+    /// Caches the cell of a place.
     pub fn put(&mut self, place: Place, cell: u32) {
         let (index, epoch) = (Self::index(&place), self.epoch);
         self.entries[index ^ 1] = self.entries[index];
         self.entries[index] = Entry { place, cell, epoch };
     }
 
-    /// What is known of a place, also from sessions that are closed.
+    /// The known data of a place, also from closed sessions.
     pub fn known(&self, place: &Place) -> Option<Known> {
         self.known.get(&key(place)).copied()
     }
 
-    /// Remembers what a place is.
+    /// Stores the data of a place.
     pub fn learn(&mut self, place: &Place, known: Known) {
         if self.known.len() >= KNOWN {
             self.known.clear();
@@ -131,13 +131,13 @@ impl Places {
         self.epoch = self.epoch.wrapping_add(1);
     }
 
-    /// Forgets all: a class or a frame is gone or has moved.
+    /// Clears everything: a class or a frame was freed or moved.
     pub fn clear(&mut self) {
         self.forget_cells();
         self.known.clear();
     }
 
-    /// Bytes that the tables take.
+    /// Memory size of the tables in bytes.
     pub fn memsize(&self) -> usize {
         self.entries.capacity() * size_of::<Entry>()
             + self.known.capacity() * size_of::<(Key, Known)>()

@@ -1,14 +1,14 @@
-//! A job that the VM runs as soon as Ruby code may run: work that a hook finds, and may not do itself.
+//! A job that the VM runs as soon as Ruby code may run: work requested by a hook, where it is not allowed.
 
 use std::ffi::c_void;
 use std::sync::OnceLock;
 
 use super::symbols::symbols;
 
-/// What the VM calls.
+/// The callback.
 type Job = unsafe extern "C" fn(*mut c_void);
 
-/// The one job that there is.
+/// The only job.
 static JOB: OnceLock<Job> = OnceLock::new();
 
 /// Handle of the job on Ruby 3.3 and later, which have a table of 32 for the whole process.

@@ -1,9 +1,8 @@
-//! A program other than Ruby whose malloc is recorded: `memprof malloc` preloads this library into it, with libruby, of which
-//! nothing is ever called. It records from the start of the program to its end, and then writes what it counted; or it writes
-//! a recording meanwhile (`memprof run --malloc`).
+//! Records malloc in a program other than Ruby: `memprof malloc` preloads this library into it, with libruby, none of which is
+//! ever called. It records from the start of the program to its end, and then writes its counts; or it writes a recording
+//! meanwhile (`memprof run --malloc`).
 //!
-//! The program itself is all that is meant: what it starts finds the LD_PRELOAD that was there before, since it may be a Ruby
-//! of another version.
+//! Only the program itself is recorded: its child processes get the previous LD_PRELOAD, as they may be another Ruby version.
 
 use std::env;
 use std::ffi::OsString;
@@ -24,33 +23,33 @@ use memprof_recording::{Counts, Row, Summary};
 
 use super::malloc_host::HOST;
 
-/// The LD_PRELOAD to go back to; there only while this library is preloaded.
+/// The LD_PRELOAD to restore; set only while this library is preloaded.
 const BEFORE: &str = "MEMPROF_PRELOAD";
 const SETTINGS: &str = "MEMPROF_MALLOC";
-/// A file in which `memprof malloc` reads that this program records, and has reported.
+/// File that informs `memprof malloc` that this program records, and has reported.
 const NOTE: &str = "MEMPROF_MALLOC_NOTE";
 
-/// Called by the loader. Ruby calls `Init_memprof`, and this does nothing.
+/// Called by the loader. For Ruby, which calls `Init_memprof`, it does nothing.
 #[used]
 #[cfg_attr(target_os = "linux", unsafe(link_section = ".init_array"))]
 static START: extern "C" fn() = start;
 
-/// Where to write, and what.
+/// Destination and options of the output.
 static OUTPUT: Mutex<Option<Output>> = Mutex::new(None);
 
-/// Frames that a recording keeps of a stack, unless the caller says how many.
+/// Default number of frames recorded per stack.
 const STACK: usize = 64;
-/// Frames up to the caller of C++'s `operator new[]`, which calls `operator new`.
+/// Number of frames up to the caller of C++'s `operator new[]`, which calls `operator new`.
 const NEAREST: usize = 4;
 
 struct Output {
     file: HeldFile,
-    /// Where the file was opened from, should the program close it.
+    /// Source of the file, in case the program closes it.
     source: Source,
-    /// Where `memprof malloc` looks, if it runs this program.
+    /// File checked by `memprof malloc`, if it runs this program.
     note: Option<HeldFile>,
     min: u64,
-    /// As a table of so many rows, instead of a line for each location.
+    /// Write a table with this many rows instead of a line for each location.
     rows: Option<usize>,
 }
 
@@ -79,10 +78,10 @@ extern "C" fn start() {
     }));
 }
 
-/// Counts in memory.
+/// Starts counting in memory.
 fn count(settings: &str) -> Option<()> {
     let output = open(settings)?;
-    // Else all that is allocated in C++ would have the same location.
+    // Otherwise all C++ allocations would have the same location.
     // SAFETY: looks for a function by its name, which ends with a NUL.
     let is_cpp = !unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"_Znwm".as_ptr()) }.is_null();
     let wanted = Settings {
@@ -95,8 +94,8 @@ fn count(settings: &str) -> Option<()> {
     Some(())
 }
 
-/// Writes a recording. Its path has the process id: the one without is for the first Ruby that this program starts, and if
-/// none does, it is renamed.
+/// Starts a recording. Its path includes the process id: the one without is for the first Ruby started by this program, and if
+/// there is none, it is renamed.
 fn record(path: &str, settings: &str) -> Option<()> {
     let path = with_pid(Path::new(path));
     let file = OpenOptions::new()
@@ -122,7 +121,7 @@ fn record(path: &str, settings: &str) -> Option<()> {
     let starts = malloc::start_stream(&HOST, wanted, stream);
     let starts = starts.ok().filter(|&starts| starts).map(drop);
     if starts.is_none() {
-        // Nothing is in it: the disk may be full.
+        // It is empty: the disk may be full.
         let _ = fs::remove_file(&path);
     }
     starts
@@ -139,7 +138,7 @@ fn with_pid(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// What is run.
+/// Name of the program.
 fn program() -> String {
     let program = env::args_os().next().unwrap_or_default();
     String::from_utf8_lossy(program.as_bytes()).into_owned()
@@ -170,7 +169,7 @@ fn restore(before: OsString) {
     }
 }
 
-/// The low numbers are those that programs expect to be free.
+/// Programs expect low numbers to be free.
 fn at_high_number(file: &File) -> Option<File> {
     duplicate(file.as_raw_fd())
 }
@@ -256,7 +255,7 @@ extern "C" fn finish() {
             .unwrap_or_else(|poison| poison.into_inner())
             .take();
         if let Some(output) = output {
-            // The program has ended, so there is time to read files with names.
+            // The program has ended, so there is time to read symbol files.
             let mut rows = Summary::of_stacks(malloc::stacks(), malloc::sample()).locations;
             rows.retain(|row| row.counts.allocated_bytes > output.min);
             let text = match output.rows {

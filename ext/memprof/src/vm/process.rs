@@ -1,5 +1,5 @@
-//! This process as the kernel shows it in /proc, read without giving the GVL up: since Ruby 3.2 each look at a file from
-//! Ruby lets all other threads run first. Where there is no /proc, as on macOS, there is nothing to read.
+//! This process as shown in /proc, read without releasing the GVL: since Ruby 3.2 each file operation in Ruby first lets all
+//! other threads run. Without /proc, as on macOS, there is nothing to read.
 
 use std::fs;
 use std::io;
@@ -12,16 +12,16 @@ pub struct OpenFile {
     pub descriptor: i32,
     /// Flags that it was opened with.
     pub flags: Option<i32>,
-    /// Type bits of its mode, as stat(2) has them; 0 for what has no type, as an epoll or a timer.
+    /// Type bits of its mode, as in stat(2); 0 for descriptors without a type, such as epoll or a timer.
     pub file_type: u32,
-    /// What it is called: a path, which may be any bytes, or a kind and a number.
+    /// Name: a path, which may be any bytes, or a type and a number.
     pub name: Vec<u8>,
 }
 
 /// Sizes of the process in KiB.
 pub struct Sizes {
     pub resident: u64,
-    /// The largest that it was.
+    /// Maximum resident size.
     pub resident_ever: Option<u64>,
     pub address_space: u64,
 }
@@ -36,7 +36,7 @@ pub fn open_files() -> Vec<OpenFile> {
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
         .collect();
     descriptors.sort_unstable();
-    // One that is gone was closed since, as that of the directory.
+    // Descriptors closed since are skipped, such as that of the directory.
     let files = descriptors.into_iter().map(open_file);
     files.filter_map(io::Result::ok).collect()
 }
@@ -53,7 +53,7 @@ fn open_file(descriptor: i32) -> io::Result<OpenFile> {
     })
 }
 
-/// Does not ask a server for it: the process is paused meanwhile, and the server may be gone.
+/// Doesn't ask a file server: the process is paused meanwhile, and the server may be gone.
 #[cfg(target_os = "linux")]
 fn file_type(descriptor: i32) -> io::Result<u32> {
     // SAFETY: zeros are a valid statx, which the kernel fills in; the path is empty, so that it asks for the descriptor.
@@ -73,7 +73,7 @@ fn file_type(descriptor: i32) -> io::Result<u32> {
     }
     let error = io::Error::last_os_error();
     match error.raw_os_error() {
-        // An old kernel, or a container that forbids what it does not know.
+        // An old kernel, or a container that forbids unknown calls.
         Some(libc::ENOSYS | libc::EPERM) => mode(descriptor),
         _ => Err(error),
     }
@@ -97,7 +97,7 @@ fn mode(descriptor: i32) -> io::Result<libc::mode_t> {
     }
 }
 
-/// Sizes of the process; `None` where the kernel does not report them.
+/// Sizes of the process; `None` if the kernel does not report them.
 pub fn sizes() -> Option<Sizes> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let kib = |name| field(&status, name)?.strip_suffix(" kB")?.parse().ok();
@@ -108,7 +108,7 @@ pub fn sizes() -> Option<Sizes> {
     })
 }
 
-/// What stands behind a name at the beginning of a line.
+/// The text after a name at the beginning of a line.
 fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     (text.lines())
         .find_map(|line| line.strip_prefix(name))

@@ -1,4 +1,4 @@
-//! Where the memory of this process goes: what the kernel and malloc say, and the pages and sizes of Ruby's heap.
+//! Memory of this process by use: data from the kernel and malloc, and the pages and sizes of Ruby's heap.
 
 use std::ffi::CStr;
 use std::io;
@@ -26,29 +26,29 @@ const SELF: &str = "/proc/self";
 
 /// A page of Ruby's heap.
 pub struct HeapPage {
-    /// Where it begins.
+    /// Start address.
     pub address: u64,
     /// Bytes of a slot.
     pub slot_size: u64,
-    /// Slots.
+    /// Number of slots.
     pub slots: u64,
-    /// Those that hold an object.
+    /// Slots with an object.
     pub used: u64,
 }
 
-/// Makes ready what would allocate while the heap is walked.
+/// Prepares anything that would allocate during the heap walk.
 pub fn init() {
     heap_page_count();
 }
 
-/// What a worker of a server shares with the process that it was forked from. A child that dumps shares everything with the
-/// worker, so that has to be measured before the fork.
+/// Memory that a server's worker shares with its parent. A child that dumps shares everything with the worker, so this must be
+/// measured before the fork.
 pub struct Worker {
     sharing: Sharing,
     unshared: UnsharedPages,
 }
 
-/// Compares this process with the one that it was forked from; `None` if it was not. Not to be called inside `tracker::with`.
+/// Compares this process with its parent; `None` if it was not forked. Not to be called inside `tracker::with`.
 pub fn worker() -> Option<Worker> {
     worker_of(ranges().ok()?)
 }
@@ -61,9 +61,9 @@ fn worker_of(pages: Vec<Range<u64>>) -> Option<Worker> {
     Some(Worker { sharing, unshared })
 }
 
-/// Measures this process, as parts of the header of a dump; of Ruby's heap it looks at the pages, not at the objects. A child that
-/// dumps is `forked`, and has what its parent found out of itself. `None` where there is no /proc, as on macOS. Not to be called
-/// inside `tracker::with`.
+/// Measures this process for the header of a dump, with the pages of Ruby's heap, but not its objects. In a child that dumps,
+/// `forked` is true, and `worker` has the parent's own results. `None` without /proc, as on macOS. Not to be called inside
+/// `tracker::with`.
 pub fn header_json(forked: bool, worker: Option<Worker>) -> Option<String> {
     let mut facts = measure(ranges().ok()?).ok()?;
     if forked {
@@ -77,14 +77,14 @@ pub fn header_json(forked: bool, worker: Option<Worker>) -> Option<String> {
     Some(format!("\"memory\":{memory}{unshared}"))
 }
 
-/// Measures the process that this one is a copy of, as the header of a dump has it. `None` where its /proc can't be read.
-/// Not to be called inside `tracker::with`.
+/// Measures the process that this one is a copy of, for the header of a dump. `None` if its /proc can't be read. Not to be
+/// called inside `tracker::with`.
 pub fn facts_of_original(pid: u32) -> Option<Facts> {
     let directory = format!("/proc/{pid}");
     let pages = heap_pages_of(ranges().ok()?);
     let malloc = allocator::statistics_in_copy();
     let mut facts = memprof_ledger::measure(&directory, page_size(), Some(pages), malloc).ok()?;
-    // It shares nearly all with the copy.
+    // It shares nearly all of it with the copy.
     (facts.pss, facts.private) = (None, None);
     Some(facts)
 }
@@ -109,7 +109,7 @@ pub fn ledger() -> io::Result<Ledger> {
             .for_each(|slot| add(&mut sizes, slot as VALUE, size as u64));
     })
     .map_err(io::Error::other)?;
-    // One of the objects has it as its memsize.
+    // Included in the memsize of one of the objects.
     sizes.memprof = sessions::memsize() as u64;
     sizes.outside = sizes.outside.saturating_sub(sizes.memprof);
     let worker = worker_of(ranges.clone());
@@ -118,7 +118,7 @@ pub fn ledger() -> io::Result<Ledger> {
     Ok(Ledger::new(facts, Some(sizes)))
 }
 
-/// What /proc shows of another process.
+/// The ledger of another process, from /proc.
 ///
 /// # Errors
 /// If it is gone, or belongs to another user.
@@ -127,7 +127,7 @@ pub fn ledger_of(pid: u32) -> io::Result<Ledger> {
     Ok(Ledger::new(facts, None))
 }
 
-/// The pages that have objects. Not to be called inside `tracker::with`.
+/// The pages with objects. Not to be called inside `tracker::with`.
 ///
 /// # Errors
 /// If the heap cannot be walked.
@@ -161,7 +161,7 @@ fn heap_pages_of(ranges: Vec<Range<u64>>) -> HeapPages {
     }
 }
 
-/// Slots begin behind the header of their page.
+/// Slots begin after the header of their page.
 fn page_of(slots: &Range<usize>) -> Range<u64> {
     let start = slots.start as u64 / HEAP_PAGE * HEAP_PAGE;
     start..(slots.end as u64).next_multiple_of(HEAP_PAGE)
@@ -195,7 +195,7 @@ fn data_type_name<'a>(object: VALUE) -> Option<&'a str> {
     unsafe { CStr::from_ptr(name) }.to_str().ok()
 }
 
-/// Pages of the heap, with those that hold nothing, which a walk does not come to. 0 where the GC does not say.
+/// Number of heap pages, including empty ones, which a walk does not reach. 0 if the GC does not report it.
 fn heap_page_count() -> u64 {
     static KEY: OnceLock<VALUE> = OnceLock::new();
     // SAFETY: called with the GVL. The symbol is never collected, as its ID comes from C; a GC that does not know it raises.

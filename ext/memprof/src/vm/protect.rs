@@ -1,7 +1,7 @@
 //! Calls of the VM that may raise.
 //!
-//! A Ruby exception is a jump to where it is rescued. Frames of Rust on the way are left without their destructors, and
-//! those of the heap walk with the collector off; so each way into the VM that may raise goes through [`protect`].
+//! A Ruby exception jumps to where it is rescued. Rust frames in between are skipped without running destructors, and those of
+//! the heap walk leave GC disabled; so each call into the VM that may raise goes through [`protect`].
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -14,17 +14,17 @@ use rb_sys::VALUE;
 
 use super::{classes, ruby_object};
 
-/// Evaluates code as the main program would. `Ruby::eval` looks constants and methods up in the module and the object
-/// that the thread is at, which may have a `Thread` or `Process` of its own, or no methods at all.
+/// Evaluates code as the main program would. `Ruby::eval` resolves constants and methods in the current module and object of
+/// the thread, which may have its own `Thread` or `Process`, or no methods at all.
 ///
 /// # Errors
-/// What the code raises.
+/// Exceptions of the code.
 pub fn eval_at_top<T: TryConvert>(ruby: &Ruby, code: &str) -> Result<T, magnus::Error> {
     let binding: Value = ruby.class_object().const_get("TOPLEVEL_BINDING")?;
     binding.funcall("eval", (code, "(eval)", 1))
 }
 
-/// The VM raised an exception, which has been rescued.
+/// The VM raised an exception, which was rescued.
 #[derive(Debug)]
 pub struct Raised {
     class: Option<String>,
@@ -37,7 +37,7 @@ impl Raised {
                 // SAFETY: the exception was raised just now, and is held by the error.
                 classes::real_name(unsafe { ruby_object::class_word(exception.as_raw()) })
             }
-            // A class and a message of Rust's, or a jump that is no exception (`throw`).
+            // A class and a message from Rust, or a jump that is not an exception (`throw`).
             _ => None,
         };
         Raised { class }
@@ -57,9 +57,9 @@ impl From<Raised> for std::io::Error {
     }
 }
 
-/// Calls `work`, and rescues what the VM raises in it. The frames of `work` are then left without their destructors: it
-/// should hold nothing that must be given back, and nothing of [`super::tracker::with`]. A panic goes on behind the VM's
-/// frames. Called with the GVL.
+/// Calls `work`, and rescues exceptions raised by the VM in it. They skip the destructors of `work`'s frames: it should own
+/// nothing that must be released, and nothing of [`super::tracker::with`]. A panic resumes after the VM's frames. Called with
+/// the GVL.
 ///
 /// # Errors
 /// If the VM raised.

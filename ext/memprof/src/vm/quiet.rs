@@ -1,16 +1,16 @@
-//! Threads on which memprof itself allocates: what they allocate meanwhile is not recorded.
+//! Threads on which memprof itself allocates: their allocations are not recorded meanwhile.
 //!
-//! By Ruby thread. A native thread serves many of them where Ruby schedules threads by itself (`RUBY_MN_THREADS`): while
-//! one waits, another runs on its native thread.
+//! By Ruby thread: with Ruby's own scheduler (`RUBY_MN_THREADS`) a native thread serves many of them, and while one waits,
+//! another runs on it.
 
-/// Ruby threads that are quiet, and how deep they are in it. There are few at a time, mostly one.
+/// Quiet Ruby threads and their nesting depth. There are few at a time, mostly one.
 #[derive(Default)]
 pub struct Quiet {
     threads: Vec<(u64, u32)>,
 }
 
 impl Quiet {
-    /// The thread goes one deeper.
+    /// Increments the thread's depth.
     pub fn enter(&mut self, thread: u64) {
         match self.position(thread) {
             Some(at) => self.threads[at].1 += 1,
@@ -18,7 +18,7 @@ impl Quiet {
         }
     }
 
-    /// The thread comes back up.
+    /// Decrements the thread's depth.
     pub fn leave(&mut self, thread: u64) {
         if let Some(at) = self.position(thread) {
             self.threads[at].1 -= 1;
@@ -34,20 +34,20 @@ impl Quiet {
         self.position(thread).is_some()
     }
 
-    /// How deep the thread is in it; 0 if it is not quiet.
+    /// Depth of the thread; 0 if it is not quiet.
     pub fn depth(&self, thread: u64) -> usize {
         let at = self.position(thread);
         at.map_or(0, |at| self.threads[at].1 as usize)
     }
 
-    /// Whether no thread is.
+    /// Whether no thread is quiet.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.threads.is_empty()
     }
 
-    /// The object at this address is gone, or is another one: a thread that ended in the middle of it (in a fiber that
-    /// was never resumed, or in the parent of a fork) is not the one that comes after it.
+    /// The object at this address was freed or replaced: a thread that ended while quiet (in a fiber that was never resumed, or
+    /// in the parent of a fork) is not the next one at its address.
     #[inline]
     pub fn forget(&mut self, object: u64) {
         if !self.threads.is_empty() {
@@ -55,7 +55,7 @@ impl Quiet {
         }
     }
 
-    /// Keeps one thread: the others are those of a process that this one was forked from.
+    /// Keeps one thread: the others belong to the parent process.
     pub fn keep_only(&mut self, thread: u64) {
         self.threads.retain(|(other, _)| *other == thread);
     }

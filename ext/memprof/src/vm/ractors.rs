@@ -1,9 +1,10 @@
-//! Ruby before 3.1.4 crashes where a Ractor starts while objects or collections are hooked, as the VM looks for the frame of
-//! a thread that has none yet (Bug #18464). So all hooks are suspended while there is more than one Ractor.
+//! Ruby before 3.1.4 crashes if a Ractor starts while hooks for objects or GCs are installed, as the VM reads the frame of a
+//! thread that has none yet (Bug #18464). So all hooks are suspended while there is more than one Ractor.
 //!
-//! `Memprof::Support` has the VM say when `Ractor.new` is called and returns, and switches this on for such a Ruby. Only the
-//! main Ractor has hooks, and while it has, it is alone: so no other starts one. Whether it is alone again only Ruby code can
-//! ask, which may be interrupted: so that is not done here, and what was found out counts only if no Ractor has started since.
+//! `Memprof::Support` enables this for such a Ruby, and has the VM report calls and returns of `Ractor.new`. Only the main
+//! Ractor has hooks, and only while it is alone, so no other one starts a Ractor. Whether it is alone again can only be checked
+//! by Ruby code, which may be interrupted: so that is done elsewhere, and the result only counts if no Ractor has started
+//! since.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -13,16 +14,16 @@ use super::{hooks, trace};
 /// Set for a Ruby that crashes.
 static CRASHES: AtomicBool = AtomicBool::new(false);
 
-/// There may be other Ractors.
+/// Whether there may be other Ractors.
 static BESIDE: AtomicBool = AtomicBool::new(false);
 
-/// Calls of `Ractor.new` that have not returned.
+/// Calls of `Ractor.new` that have not returned yet.
 static STARTING: AtomicU32 = AtomicU32::new(0);
 
-/// All calls of `Ractor.new`. These numbers change with the GVL, so no exchange is needed.
+/// Number of calls of `Ractor.new`. These numbers change with the GVL, so no atomic exchange is needed.
 static STARTED: AtomicU32 = AtomicU32::new(0);
 
-/// Has hooks suspended from now on while there are several Ractors, as there may be now.
+/// Suspends hooks from now on while there are several Ractors, as there may be now.
 pub fn avoid() {
     BESIDE.store(true, Ordering::Relaxed);
     CRASHES.store(true, Ordering::Relaxed);
@@ -40,9 +41,9 @@ pub fn starts() -> bool {
         > 0
 }
 
-/// As [`starts`], where the object of a Ractor is allocated: `Ractor.new` was called where the VM reports no calls, as in a
-/// TracePoint. Called in a hook for objects, behind which the VM removes the hooks; but not before the end of a TracePoint
-/// without a target, which is a hook of the same list.
+/// As [`starts`], when the object of a Ractor is allocated: `Ractor.new` was called where the VM reports no calls, such as in a
+/// TracePoint. Called in an object hook, after which the VM removes the hooks; but not before the end of a TracePoint without a
+/// target, which is a hook of the same list.
 #[cold]
 pub fn is_allocated() {
     if avoided() {
@@ -61,14 +62,14 @@ fn note_start() {
     );
 }
 
-/// It has started, and is counted; or it could not.
+/// The Ractor has started and is counted, or failed to start.
 pub fn started() {
-    // One that was under way when the VM began to say so is not counted.
+    // A call already in progress when reporting began is not counted.
     let count = STARTING.load(Ordering::Relaxed);
     STARTING.store(count.saturating_sub(1), Ordering::Relaxed);
 }
 
-/// What is to be given to [`alone`], if it is to be found out whether the main Ractor is.
+/// The argument for [`alone`], if a check whether the main Ractor is alone is needed.
 pub fn doubt() -> Option<u32> {
     let doubt =
         avoided() && BESIDE.load(Ordering::Relaxed) && STARTING.load(Ordering::Relaxed) == 0;
@@ -93,7 +94,7 @@ pub fn avoided() -> bool {
     cfg!(not(ruby_gte_3_2)) && CRASHES.load(Ordering::Relaxed)
 }
 
-/// Whether there may be hooks now.
+/// Whether hooks are allowed now.
 pub fn allow_hooks() -> bool {
     !(avoided() && BESIDE.load(Ordering::Relaxed))
 }

@@ -1,7 +1,7 @@
-//! Objects that a C function allocates without a class, fills, and gives one before the program sees them: what
-//! `String#encode` and `Array#flatten` return, and since Ruby 4.0 what `Ractor#send` moves. They are recorded as `<string>`,
-//! `<array>` or `<object>`, and counted with their class from when that is noticed: when the heap is walked, when counts are
-//! read, at the latest when they are freed.
+//! Objects that a C function allocates without a class, and gives one before the program sees them: results of `String#encode`
+//! and `Array#flatten`, and since Ruby 4.0 objects moved by `Ractor#send`. They are recorded as `<string>`, `<array>` or
+//! `<object>`, and counted with their class once that is noticed: during a heap walk, when counts are read, or at the latest
+//! when they are freed.
 
 use memprof_profile::live::Record;
 use rb_sys::{VALUE, ruby_value_type};
@@ -9,13 +9,13 @@ use rb_sys::{VALUE, ruby_value_type};
 use super::ruby_object::{self, Flags};
 use super::tracker::{self, Tracker};
 
-/// Hidden objects that are remembered. What is hidden for longer is found by heap walks and frees only.
+/// Maximum hidden objects in the list. Those hidden for longer are only found by heap walks and frees.
 const REMEMBERED: usize = 64;
 
-/// How many of them stay when there are that many: the function that allocated the last ones has not returned yet.
+/// Number of them kept when the list is full: the function that allocated the last ones has not returned yet.
 const RECENT: usize = 16;
 
-/// Types of objects that may get their class later: of the last four, those that are moved to another Ractor.
+/// Types of objects that may get their class later; the last four when moved to another Ractor.
 const MAY_BE_REVEALED: [ruby_value_type; 7] = [
     ruby_value_type::RUBY_T_STRING,
     ruby_value_type::RUBY_T_ARRAY,
@@ -26,7 +26,7 @@ const MAY_BE_REVEALED: [ruby_value_type; 7] = [
     ruby_value_type::RUBY_T_MATCH,
 ];
 
-/// True for a type of object that may get its class later, and has none.
+/// True for an object of such a type that has no class yet.
 #[inline(always)]
 pub fn is_hidden(flags: Flags, class_word: VALUE) -> bool {
     class_word == 0 && may_be_revealed(flags)
@@ -37,7 +37,7 @@ fn may_be_revealed(flags: Flags) -> bool {
     MAY_BE_REVEALED.iter().any(|kind| flags.is(*kind))
 }
 
-/// Remembers a hidden object that was just recorded.
+/// Adds a hidden object that was just recorded to the list.
 #[cold]
 pub fn remember(tracker: &mut Tracker, object: VALUE) {
     if tracker.hidden.len() >= REMEMBERED {
@@ -48,15 +48,15 @@ pub fn remember(tracker: &mut Tracker, object: VALUE) {
     tracker.hidden.push(object);
 }
 
-/// Looks at the remembered objects a last time: a collection that starts now may free them.
+/// Checks the listed objects a last time: a GC that starts now may free them.
 pub fn forget(tracker: &mut Tracker) {
     look(tracker);
     tracker.hidden.clear();
 }
 
-/// Counts the remembered objects that have a class by now with it.
+/// Counts listed objects that have a class by now under that class.
 pub fn look(tracker: &mut Tracker) {
-    // Another Ractor may have freed them without an event, and the VM given back their pages.
+    // Another Ractor may have freed them without an event, and the VM released their pages.
     if tracker::ractors_seen() {
         tracker.hidden.clear();
     }
@@ -71,7 +71,7 @@ pub fn look(tracker: &mut Tracker) {
     tracker.hidden = hidden;
 }
 
-/// [`record_now`] of an object that lives, entered in the live table.
+/// [`record_now`] of a live object, stored in the live table.
 ///
 /// # Safety
 /// `object` is a slot that holds an object; with `lives` one that is not garbage.
@@ -84,8 +84,8 @@ pub unsafe fn reveal(tracker: &mut Tracker, object: VALUE, record: Record, lives
     now
 }
 
-/// The record of an object that lives or is being freed: another one if it was hidden and has a class now, with which it
-/// is counted from now on.
+/// The record of an object that is live or being freed: a new one if it was hidden and has a class now, under which it is
+/// counted from now on.
 ///
 /// # Safety
 /// As [`reveal`]; these are the object's flags.

@@ -1,4 +1,4 @@
-//! What can be read of an object by its address alone, without a call that may allocate.
+//! Reads objects by address alone, without calls that may allocate.
 
 use std::ffi::c_int;
 
@@ -7,7 +7,7 @@ use rb_sys::{StableApiDefinition, VALUE, ruby_fl_type, ruby_rstring_flags, ruby_
 use super::layouts;
 use super::symbols::symbols;
 
-/// Slot size of Ruby 3.1, the only version whose slots are all alike.
+/// Slot size of Ruby 3.1, the only version with a single slot size.
 const SLOT_SIZE_3_1: u32 = 40;
 const FL_USHIFT: u32 = 12;
 
@@ -38,7 +38,7 @@ impl Flags {
         self.value_type() == kind as u32
     }
 
-    /// True for a slot that holds a living object's type: not free, not moved away, not waiting for a finalizer.
+    /// True for a slot with the type of a live object: not free, not moved, not waiting for a finalizer.
     #[inline]
     pub fn holds_object(self) -> bool {
         !(self.is(ruby_value_type::RUBY_T_NONE)
@@ -64,7 +64,7 @@ impl Flags {
     }
 }
 
-/// The class word, which is no class for internal objects.
+/// The class word, which is not a class for internal objects.
 ///
 /// # Safety
 /// As [`Flags::of`].
@@ -84,7 +84,7 @@ pub fn slot_size(object: VALUE) -> u32 {
     }
 }
 
-/// Name of an internal object's kind, as `<iseq>`, or of an object without class, as `<string>`.
+/// Name of an internal object's kind, such as `<iseq>`, or of an object without class, such as `<string>`.
 pub fn internal_name(flags: Flags) -> String {
     if flags.is(ruby_value_type::RUBY_T_IMEMO) {
         let name = symbols().imemo_name.map(|imemo_name| {
@@ -118,17 +118,17 @@ pub fn internal_name(flags: Flags) -> String {
     format!("<{name}>")
 }
 
-/// Text of a String; `None` if the value is none.
+/// Text of a String; `None` if the value is not a String.
 ///
 /// # Safety
 /// `value` is an immediate or an object that is alive.
 pub unsafe fn text(value: VALUE) -> Option<String> {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     let bytes = unsafe { bytes(value) };
     bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned())
 }
 
-/// Bytes of a String, if they may be read now; `None` if the value is none.
+/// Bytes of a String, if they may be read now; `None` if the value is not a String.
 ///
 /// # Safety
 /// `value` is an immediate or an object that is alive; the bytes are used before the VM may change it.
@@ -146,8 +146,8 @@ pub unsafe fn bytes<'a>(value: VALUE) -> Option<&'a [u8]> {
 
 /// Bytes of a string, if they may be read now.
 ///
-/// A string whose bytes belong to another string (shared) is read only if that one still holds them: when both are freed in
-/// one collection, the other may have been swept first.
+/// A string whose bytes belong to another string (shared) is read only if that one still has them: when both are freed in one
+/// GC, the other may have been swept first.
 ///
 /// # Safety
 /// `string` is a T_STRING that lives, or that a free hook was just given; the bytes are used before either returns.
@@ -179,13 +179,13 @@ unsafe fn string_extent(string: VALUE) -> (*const u8, usize) {
     }
 }
 
-/// True if the string that `string` shares its bytes with is a string that still holds them. Its slot is mapped, since a
-/// heap page is given back only between collections; it may have been freed and used again, so all is compared.
+/// True if the string that `string` shares its bytes with is still a string with these bytes. Its slot is mapped, since heap
+/// pages are only released between GCs; it may have been freed and reused, so everything is compared.
 unsafe fn shared_bytes_held(string: VALUE, start: *const u8, length: usize) -> bool {
     if layouts::check().is_err() {
         return false;
     }
-    /// as.heap.aux.shared of struct RString: after flags, class, length and pointer, in whichever order.
+    /// as.heap.aux.shared of struct RString: after flags, class, length and pointer, in either order.
     const SHARED_WORD: usize = 4;
     // SAFETY: a string that is not embedded has this word in every version; slots are mapped (see above).
     unsafe {

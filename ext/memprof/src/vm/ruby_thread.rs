@@ -1,4 +1,4 @@
-//! The Ruby thread that runs.
+//! The running Ruby thread.
 
 /// The Ruby thread, not the native one: with M:N scheduling a thread may change its native thread.
 pub fn current_thread() -> u64 {

@@ -1,8 +1,8 @@
-//! A number that no other process has.
+//! A number unique to this process.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Random bits of the system; of clock and process, should it have none. Allocates nothing: a forked child asks, too.
+/// Random bits from the system, or else from clock and process id. Allocates nothing: also called in a forked child.
 pub fn seed() -> u64 {
     let mut bytes = [0u8; 8];
     // SAFETY: writes that many bytes, or fails.

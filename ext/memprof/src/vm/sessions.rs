@@ -1,4 +1,4 @@
-//! Opening and closing sessions: the tracker's tables and the hook go together.
+//! Opens and closes sessions, and keeps the tracker's tables and the hook in sync.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -12,8 +12,7 @@ use super::protect::Raised;
 use super::tracker::{self, Facts, Tracker};
 use super::{between_sessions, hooks, naming, objspace, peak, revealed, ruby_thread, symbols};
 
-/// Opens a session; `by_thread` follows the calling thread and those that it starts, `identities` tells anonymous classes
-/// apart.
+/// Opens a session; `by_thread` follows the calling thread and those it starts, `identities` distinguishes anonymous classes.
 pub fn open(
     by_thread: bool,
     sample: u32,
@@ -51,11 +50,11 @@ pub fn open(
     });
     hooks::install();
     between_sessions::resume();
-    // The tracker is free outside hooks, so there is an id.
+    // The tracker is free outside of hooks, so there is an id.
     id.unwrap_or(SessionId(0))
 }
 
-/// The session is to last as long as the program.
+/// Marks the session as lasting as long as the program.
 pub fn let_last(id: SessionId) {
     tracker::with(|tracker| {
         if let Some(facts) = tracker.facts.get_mut(&id) {
@@ -65,7 +64,7 @@ pub fn let_last(id: SessionId) {
     });
 }
 
-/// Whether the session is to last.
+/// Whether the session is lasting.
 pub fn lasts(id: SessionId) -> bool {
     tracker::with(|tracker| tracker.facts.get(&id).is_some_and(|facts| facts.lasting))
         .unwrap_or(false)
@@ -78,11 +77,11 @@ fn changed(tracker: &mut Tracker) {
     tracker::follow_threads(tracker.recorder.sessions.by_thread());
     let wanted = tracker.facts.values().any(|facts| facts.identities);
     tracker.identities.set_wanted(wanted);
-    // Dumps have them, and reports do not.
+    // Callers are part of dumps, not of reports.
     tracker.wants_callers = (tracker.facts.values()).any(|facts| facts.lasting);
 }
 
-/// Closes the sessions that followed threads of the parent: after a fork, nothing else does.
+/// Closes the sessions that followed threads of the parent, after a fork.
 fn close_orphans(tracker: &mut Tracker) {
     let pid = std::process::id();
     if tracker.pid != pid {
@@ -99,11 +98,11 @@ fn close_orphans(tracker: &mut Tracker) {
     }
 }
 
-/// Looks whether the VM still calls the hook. If it does not, all sessions that record lack what was allocated since.
+/// Checks whether the VM still calls the hook. If not, all recording sessions lack the allocations since then.
 fn check_hook() {
     if hooks::restore_if_lost() {
         tracker::with(|tracker| {
-            // What was freed meanwhile is not known either.
+            // Frees in the meantime are unknown, too.
             between_sessions::forget_addresses(tracker);
             for facts in tracker.facts.values_mut() {
                 facts.incomplete |= facts.ended.is_none();
@@ -112,13 +111,13 @@ fn check_hook() {
     }
 }
 
-/// Whether the session lacks objects, as the VM did not call the hook for a while.
+/// Whether the session lacks objects, as the VM did not call the hook for some time.
 pub fn is_incomplete(id: SessionId) -> bool {
     tracker::with(|tracker| tracker.facts.get(&id).is_some_and(|facts| facts.incomplete))
         .unwrap_or(false)
 }
 
-/// Ends a session's recording; frees of its objects are still counted.
+/// Stops recording for a session; frees of its objects are still counted.
 pub fn finish(id: SessionId) {
     check_hook();
     let now = now();
@@ -133,7 +132,7 @@ pub fn finish(id: SessionId) {
     });
 }
 
-/// Forgets a session; with the last one, all but what the next one may meet again.
+/// Closes a session; with the last one, drops everything except data that the next one may reuse.
 pub fn close(id: SessionId) {
     let last = tracker::with(|tracker| {
         tracker.recorder.close(id);
@@ -173,8 +172,8 @@ pub fn stats_text(id: SessionId, limit: Option<usize>, heading: &str) -> Result<
     Ok(text.unwrap_or_default())
 }
 
-/// Objects by file, line and class, anonymous classes told apart; with what is retained if `retained`, for which the heap
-/// is walked.
+/// Objects by file, line and class, with anonymous classes distinguished; with retained amounts if `retained`, which walks the
+/// heap.
 ///
 /// # Errors
 /// As [`stats`].
@@ -191,8 +190,8 @@ pub fn counts(id: SessionId, retained: bool) -> Result<Vec<CountRow>, Raised> {
     Ok(tracker::with(|tracker| tracker.recorder.counts(id, &survivors)).unwrap_or_default())
 }
 
-/// Sets the mark of what the calling thread allocates from now on (see [`memprof_profile::sessions`]), unless it is
-/// `None`; returns the one before.
+/// Sets the mark of the calling thread's allocations from now on (see [`memprof_profile::sessions`]), unless it is `None`;
+/// returns the previous one.
 pub fn mark(mark: Option<u32>) -> u32 {
     let thread = ruby_thread::current_thread();
     let before = tracker::with(|tracker| {
@@ -216,13 +215,13 @@ pub fn marks(id: SessionId) -> Result<Vec<MarkRow>, Raised> {
     Ok(tracker::with(|tracker| tracker.recorder.marks(id, &survivors)).unwrap_or_default())
 }
 
-/// Which of `modules` is nearest to the anonymous class with this number, if any (see [`CountRow`]).
+/// Index of the nearest of `modules` to the anonymous class with this number, if any (see [`CountRow`]).
 pub fn nearest(identity: u32, modules: &[VALUE], exact: bool) -> Option<usize> {
     tracker::with(|tracker| tracker.identities.nearest(identity, modules, exact)).flatten()
 }
 
-/// Before Ruby 4.0 a hook sees only what its own Ractor sweeps, so a heap walk finds what is alive. Objects that have
-/// their class by now are counted with it.
+/// Before Ruby 4.0 a hook only sees objects swept by its own Ractor, so a heap walk finds the live ones. Objects that got their
+/// class by now are counted under it.
 fn update(id: SessionId) -> Result<(), Raised> {
     if tracker::ractors_seen() {
         drop(objspace::survivors(id, None)?);
@@ -232,7 +231,7 @@ fn update(id: SessionId) -> Result<(), Raised> {
     Ok(())
 }
 
-/// What the session saw, with the memsizes of what lives; `None` if it is closed.
+/// The results of the session, with the memsizes of live objects; `None` if it is closed.
 ///
 /// # Errors
 /// As [`stats`].
@@ -282,12 +281,12 @@ fn now() -> (Instant, u64) {
     (Instant::now(), unsafe { rb_sys::rb_gc_count() } as u64)
 }
 
-/// Bytes that the tracker takes.
+/// Memory size of the tracker in bytes.
 pub fn memsize() -> usize {
     tracker::with(|tracker| tracker.memsize()).unwrap_or(0)
 }
 
-/// Name of the garbage collector, as "default".
+/// Name of the GC implementation, such as "default".
 pub fn gc_name() -> String {
     let name = symbols::symbols().active_gc_name.map(|active_gc_name| {
         // SAFETY: returns a static string.

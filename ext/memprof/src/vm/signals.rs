@@ -1,4 +1,4 @@
-//! Whose code a signal runs. `Signal.trap` cannot say: for a handler that is not Ruby's it returns nil, and has replaced it.
+//! Owner of a signal's handler. `Signal.trap` is useless here: for a handler of C code it returns nil, after replacing it.
 
 use std::ffi::{c_int, c_void};
 use std::io;
@@ -10,13 +10,13 @@ use std::ptr;
 pub enum Disposition {
     Default,
     Ignored,
-    /// Ruby's own handler: a trap of the program, or what Ruby does by default.
+    /// Ruby's own handler: a trap of the program, or Ruby's default.
     Ruby,
-    /// A handler that C code installed by sigaction(2).
+    /// A handler installed by C code with sigaction(2).
     Other,
 }
 
-/// The disposition of a signal, which stays as it is.
+/// The disposition of a signal, which is left unchanged.
 pub fn disposition(signal: c_int) -> io::Result<Disposition> {
     let mut current = MaybeUninit::<libc::sigaction>::uninit();
     // SAFETY: installs nothing; if it succeeds, it has filled in `current`.
@@ -41,7 +41,7 @@ fn is_of_ruby(handler: usize) -> bool {
     base.is_some() && base == self::base(anchor)
 }
 
-/// Where the file is mapped that an address belongs to.
+/// Base address of the file that contains an address.
 fn base(address: *const c_void) -> Option<*mut c_void> {
     let mut found = MaybeUninit::<libc::Dl_info>::uninit();
     // SAFETY: dladdr takes any address; it has filled in `found` if it does not return 0.

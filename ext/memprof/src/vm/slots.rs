@@ -1,4 +1,4 @@
-//! Every slot of the heap, one after the other, or a page at a time.
+//! Iterates over all slots of the heap, one by one or by page.
 
 use std::ffi::{c_int, c_void};
 use std::ops::Range;
@@ -11,15 +11,15 @@ use super::protect::protect;
 use super::ruby_object::Flags;
 use super::symbols::symbols;
 
-/// The slots that are free at a moment, by which later ones are known to be new.
+/// The free slots at one moment, used to find objects allocated later.
 pub struct FreeSlots {
-    /// First slots of the pages that there are.
+    /// First slots of the existing pages.
     pages: FxHashSet<usize>,
     free: FxHashSet<usize>,
 }
 
 impl FreeSlots {
-    /// Those that are free now.
+    /// The slots that are free now.
     ///
     /// # Errors
     /// As [`each_page`].
@@ -36,7 +36,7 @@ impl FreeSlots {
         Ok(now)
     }
 
-    /// The objects that are in them, or in new pages, since then.
+    /// The objects allocated since then, in these slots or in new pages.
     ///
     /// # Errors
     /// As [`each_page`].
@@ -51,7 +51,7 @@ impl FreeSlots {
     }
 }
 
-/// Whether there is no object in a slot, which the walk is at.
+/// Whether a slot visited by the walk is free.
 fn is_free(slot: usize) -> bool {
     // SAFETY: a slot of the heap page that the walk is at.
     unsafe { Flags::of(slot as VALUE) }.is(ruby_value_type::RUBY_T_NONE)
@@ -76,9 +76,9 @@ pub fn each_slot<F: FnMut(VALUE, Flags)>(mut visit: F) -> Result<(), String> {
     })
 }
 
-/// Calls `visit` with the addresses of the slots of each page that has objects, and the size of one. What was dead before is swept
-/// first. `visit` must not allocate a Ruby object nor run Ruby code. Not to be called inside `tracker::with`: sweeping
-/// runs the free hook.
+/// Calls `visit` with the address range of the slots of each page with objects, and the slot size. Garbage is swept first.
+/// `visit` must not allocate a Ruby object or run Ruby code. Not to be called inside `tracker::with`: sweeping runs the free
+/// hook.
 ///
 /// # Errors
 /// If this Ruby does not offer the walk, the VM raised in it, or `visit` panicked.
@@ -91,7 +91,7 @@ pub fn each_page<F: FnMut(Range<usize>, usize)>(visit: F) -> Result<(), String> 
         panicked: false,
     };
     let data: *mut c_void = (&raw mut visitor).cast();
-    // SAFETY: called with the GVL, outside a collection; `page` is given the visitor, which outlives the call.
+    // SAFETY: called with the GVL, outside a GC; `page` is given the visitor, which outlives the call.
     protect(|| unsafe { each_objects(page::<F>, data) }).map_err(|raised| raised.to_string())?;
     if visitor.panicked {
         return Err("memprof failed while it walked the heap".into());

@@ -1,4 +1,4 @@
-//! The frames of one stack, as the VM shows them.
+//! The frames of one stack, as reported by the VM.
 
 use std::ffi::c_int;
 
@@ -7,10 +7,10 @@ use rb_sys::VALUE;
 use super::control_frames::{self, Profiled};
 use super::event::Event;
 
-/// Most frames that are read of one stack.
+/// Maximum number of frames read from one stack.
 const MAX_FRAMES: usize = 2048;
 
-/// The stack that was read last, innermost frame first.
+/// The last stack read, innermost frame first.
 pub struct StackBuffer {
     pub values: Vec<VALUE>,
     pub lines: Vec<c_int>,
@@ -29,7 +29,7 @@ impl Default for StackBuffer {
 }
 
 impl StackBuffer {
-    /// Reads the innermost `limit` frames of the current thread and returns how many there are.
+    /// Reads the innermost `limit` frames of the current thread and returns their number.
     #[inline]
     pub fn read_frames(&mut self, limit: usize) -> usize {
         let limit = limit.min(MAX_FRAMES);
@@ -45,7 +45,7 @@ impl StackBuffer {
         usize::try_from(count).unwrap_or(0)
     }
 
-    /// Reads the paths of the evaluated code among the `count` frames that were just read.
+    /// Reads the paths of the evaluated code among the `count` frames just read.
     #[inline]
     pub fn read_paths(&mut self, count: usize, event: Event) {
         let profiled = Profiled {

@@ -1,13 +1,13 @@
-//! Stacks that were met, as a tree of control frames; and the last stacks.
+//! Known stacks, as a tree of control frames; and the most recent stacks.
 //!
-//! Between two allocations of a thread only the innermost few of its frames change. Control frames lie side by side in
-//! memory, so those that count are compared with what was there last, and only from the outermost difference on frames are
-//! looked up: each by its caller's node and by what it runs. What a node stands for was read from the VM once
-//! ([`super::frames`]). A frame of Ruby code is the iseq and the instruction, and the method that it is of, since two methods
-//! may share their code; one in C is its method. Everything is forgotten as soon as an iseq or a method is freed or moves.
+//! Between two allocations of a thread only its innermost few frames change. Control frames are contiguous in memory, so those
+//! that count are compared with the previous ones, and frames are only looked up from the outermost difference on: by their
+//! caller's node and their code. The meaning of a node is read from the VM once ([`super::frames`]). A frame of Ruby code is
+//! identified by iseq, instruction, and method, since two methods may share their code; a frame of C code by its method.
+//! Everything is dropped as soon as an iseq or a method is freed or moved.
 //!
-//! Frames outside of those that are kept of a stack are not looked at, so they may be others by now. They are a part of
-//! the node nevertheless: what it stands for is the same with any of them.
+//! Frames outside of the recorded part of a stack are not compared, so they may have changed. They are part of the node
+//! nevertheless: its meaning is the same with any of them.
 
 use rb_sys::VALUE;
 use rustc_hash::FxHashMap;
@@ -15,38 +15,38 @@ use rustc_hash::FxHashMap;
 use super::control_frames::{ControlFrame, Entry};
 use super::origin::Origin;
 
-/// Control frames of the deepest stack that is remembered.
+/// Maximum control frames of a stack to remember.
 const DEEPEST: usize = 4096;
 
-/// Nodes, at most: some 16 MB.
+/// Maximum number of nodes: some 16 MB.
 const MOST: usize = 1 << 18;
 
-/// Stacks that are remembered: threads and fibers take turns.
+/// Number of recent stacks: threads and fibers alternate.
 const LASTS: usize = 8;
 
-/// What a control frame runs.
+/// The code of a control frame.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Runs {
-    /// The instruction behind the one that runs; 0 of a method in C.
+    /// Address of the instruction after the current one; 0 for a C method.
     instruction: usize,
-    /// 0 of a method in C.
+    /// 0 for a C method.
     iseq: VALUE,
-    /// The method, of the frame of a method; else 0.
+    /// The method, for a method's frame, or else 0.
     method: VALUE,
 }
 
-/// A frame as it was: what is the same as long as the frame is.
+/// The state of a frame that doesn't change while the frame exists.
 #[derive(Clone, Copy)]
 struct Kept {
     instruction: usize,
     iseq: VALUE,
     receiver: VALUE,
-    /// The word of a method in C; 0 of Ruby code, where the same code on the same receiver is of the same method.
+    /// The entry word for a C method; 0 for Ruby code, where the same code with the same receiver means the same method.
     word: VALUE,
 }
 
 impl Kept {
-    /// Whether a frame is surely as it was.
+    /// Whether a frame is certainly unchanged.
     ///
     /// # Safety
     /// A frame of the running thread, whose layout is known.
@@ -55,36 +55,36 @@ impl Kept {
         frame.word_of_instruction() == self.instruction
             && frame.iseq() == self.iseq
             && frame.receiver() == self.receiver
-            // SAFETY: the caller's.
+            // SAFETY: guaranteed by the caller.
             && (self.word == 0 || unsafe { frame.entry_word() } == self.word)
     }
 }
 
-/// No word of a frame: it is looked at more closely each time.
+/// Not a valid word: the frame is always checked in detail.
 const SPECIAL: VALUE = 1;
 
-/// What else is known of it.
+/// Further data of a frame.
 #[derive(Clone, Copy)]
 struct Reached {
     node: u32,
-    /// Frames of Ruby code up to this one.
+    /// Number of frames of Ruby code up to this one.
     rank: u32,
     entry: Entry,
     is_code: bool,
 }
 
-/// A stack as it was, outermost frame first.
+/// A recent stack, outermost frame first.
 #[derive(Default)]
 struct Last {
-    /// The address of the thread's or the fiber's context; 0: none.
+    /// The address of the thread's or the fiber's context, or 0 if unused.
     context: usize,
     frames: Vec<Kept>,
     reached: Vec<Reached>,
 }
 
 impl Last {
-    /// How many of the outermost frames are as they were, and how many of the innermost were looked at: those that have so
-    /// many frames of Ruby code.
+    /// How many of the outermost frames are unchanged, and how many of the innermost were checked: those that contain `wanted`
+    /// frames of Ruby code.
     ///
     /// # Safety
     /// The frames are those of the running thread, whose layout is known.
@@ -97,14 +97,14 @@ impl Last {
         while left > 0 && inside < depth {
             let at = depth - 1 - inside;
             let frame = &stack[inside];
-            // SAFETY: the caller's.
+            // SAFETY: guaranteed by the caller.
             if at >= self.frames.len() || !unsafe { self.is(at, frame) } {
                 same = at;
                 left -= u32::from(frame.instruction().is_some());
                 inside += 1;
                 continue;
             }
-            // As it was, and mostly all that are further out are, too.
+            // Unchanged, and so are mostly all frames outside of it.
             let rank = self.reached[at].rank;
             let outer = match rank.checked_sub(left) {
                 Some(enough) => self.reached[..=at].partition_point(|one| one.rank <= enough),
@@ -114,7 +114,7 @@ impl Last {
                 .iter()
                 .rev()
                 .zip(&stack[inside + 1..]);
-            // SAFETY: the caller's.
+            // SAFETY: guaranteed by the caller.
             let run = run
                 .take_while(|(kept, frame)| unsafe { kept.is(frame) })
                 .count();
@@ -128,20 +128,20 @@ impl Last {
         (same, inside)
     }
 
-    /// Whether a frame is as it was, at a closer look.
+    /// Whether a frame is unchanged, with a detailed check.
     ///
     /// # Safety
     /// A frame of the running thread, whose layout is known.
     #[inline(always)]
     unsafe fn is(&mut self, at: usize, frame: &ControlFrame) -> bool {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.frames[at].is(frame) || self.is_still(at, frame) }
     }
 
-    /// The same, if it has another receiver, or a method in C is called from code of a JIT.
+    /// The detailed check, for a frame with another receiver, or a C method called from JIT code.
     unsafe fn is_still(&mut self, at: usize, frame: &ControlFrame) -> bool {
         let (kept, reached) = (&mut self.frames[at], &self.reached[at]);
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         let is_same =
             frame.is(kept.instruction, kept.iseq) && unsafe { reached.entry.is_that_of(frame) };
         if is_same {
@@ -178,18 +178,18 @@ impl Last {
     }
 }
 
-/// What a stack ends with.
+/// The end of a stack.
 #[derive(Clone, Copy)]
 pub struct Node {
-    /// Its number.
+    /// Node number.
     pub number: u32,
-    /// Another one whenever the numbers may stand for other stacks than before.
+    /// Changes whenever node numbers may be reassigned to other stacks.
     pub generation: u32,
-    /// The innermost control frames that count; if one of these is another one, so is the node.
+    /// Number of innermost control frames that count: if one of these changes, so does the node.
     pub frames: usize,
 }
 
-/// What a stack stands for, of which so many frames are kept.
+/// Origin of a stack with this many recorded frames.
 #[derive(Clone, Copy)]
 struct Known {
     keep: usize,
@@ -199,19 +199,19 @@ struct Known {
 /// The tree.
 #[derive(Default)]
 pub struct StackTree {
-    /// Nodes by their caller and by what they run.
+    /// Nodes by their caller and their code.
     nodes: FxHashMap<(u32, Runs), u32>,
-    /// What is known of nodes, by number; the first is that of no frame.
+    /// Known origins by node number; the first node has no frame.
     known: Vec<Option<Known>>,
     lasts: [Last; LASTS],
-    /// The one that is replaced next.
+    /// Index of the next entry to replace.
     next: usize,
     generation: u32,
 }
 
 impl StackTree {
-    /// The node of a stack, of which so many frames count. `remember` is called with each iseq that is not to be freed
-    /// without a call of [`StackTree::clear`]. None if the stack is too deep.
+    /// The node of a stack with this many frames that count. `remember` is called with each iseq that must not be freed without
+    /// a call of [`StackTree::clear`]. None if the stack is too deep.
     ///
     /// # Safety
     /// The frames are those of the running thread, whose layout is known.
@@ -240,12 +240,12 @@ impl StackTree {
             ..
         } = self;
         let last = &mut lasts[at];
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         let (same, counting) = unsafe { last.compare(stack, wanted as u32) };
         last.forget(same);
         let mut node = last.reached.last().map_or(0, |reached| reached.node);
         for frame in stack[..stack.len() - same].iter().rev() {
-            // SAFETY: the caller's.
+            // SAFETY: guaranteed by the caller.
             let (entry, method) = unsafe { frame.entry() };
             let code = frame.instruction();
             let runs = Runs {
@@ -270,7 +270,7 @@ impl StackTree {
         })
     }
 
-    /// A place for the last stack of a context that has none.
+    /// Assigns an entry to a context without a recent stack.
     #[cold]
     fn replace(&mut self, context: usize) -> usize {
         let at = self.next;
@@ -280,7 +280,7 @@ impl StackTree {
         at
     }
 
-    /// What a stack stands for.
+    /// The origin of a stack.
     #[inline]
     pub fn origin(&self, node: Node, keep: usize) -> Option<Origin> {
         let known = self.known.get(node.number as usize).copied().flatten();
@@ -289,14 +289,14 @@ impl StackTree {
             .map(|known| known.origin)
     }
 
-    /// Says what a stack stands for.
+    /// Stores the origin of a stack.
     pub fn learn(&mut self, node: Node, keep: usize, origin: Origin) {
         if let Some(known) = self.known.get_mut(node.number as usize) {
             *known = Some(Known { keep, origin });
         }
     }
 
-    /// Forgets all: an iseq or a method is gone or has moved.
+    /// Clears everything: an iseq or a method was freed or moved.
     pub fn clear(&mut self) {
         self.generation = self.generation.wrapping_add(1);
         self.nodes.clear();
@@ -307,7 +307,7 @@ impl StackTree {
         });
     }
 
-    /// Bytes that it takes.
+    /// Memory size in bytes.
     pub fn memsize(&self) -> usize {
         let lasts = self.lasts.iter();
         self.nodes.capacity() * size_of::<((u32, Runs), u32)>()

@@ -1,22 +1,21 @@
-//! Functions that libruby exports without declaring them in a header that is installed, or with other types.
+//! Functions that libruby exports without declaring them in an installed header, or with other types.
 //!
-//! They are looked up by name, so that a Ruby that lacks one fails softly, in the feature that needs it, and not when
-//! the extension is loaded. The signatures were read in CRuby 3.1.2, 3.3.8, 3.4.8 and 4.0.5 (gc.h, internal/gc.h,
-//! internal/imemo.h, debug.h).
+//! They are looked up by name, so that a Ruby that lacks one fails only in the feature that needs it, not when the extension is
+//! loaded. The signatures were read in CRuby 3.1.2, 3.3.8, 3.4.8 and 4.0.5 (gc.h, internal/gc.h, internal/imemo.h, debug.h).
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
 
 use rb_sys::{VALUE, rb_trace_arg_t};
 
-/// Called with `(start, end, stride, data)` for each heap page; a result other than 0 ends the walk.
+/// Called with `(start, end, stride, data)` for each heap page; a nonzero result ends the walk.
 pub type EachObjects = unsafe extern "C" fn(*mut c_void, *mut c_void, usize, *mut c_void) -> c_int;
 /// A hook registered with RUBY_EVENT_HOOK_FLAG_RAW_ARG (rb_event_hook_raw_arg_func_t in vm_trace.c).
 pub type RawHook = unsafe extern "C" fn(VALUE, *mut rb_trace_arg_t);
 /// A postponed job.
 pub type Job = unsafe extern "C" fn(*mut c_void);
 
-/// The functions; `None` for those that this Ruby does not have.
+/// The functions; `None` for those missing in this Ruby.
 pub struct Symbols {
     /// All versions. ruby/debug.h declares it for hooks with ordinary arguments, and its flags, a set of bits, as an enum.
     pub add_event_hook: Option<unsafe extern "C" fn(RawHook, u32, VALUE, c_uint)>,
@@ -26,15 +25,15 @@ pub struct Symbols {
     pub each_objects: Option<unsafe extern "C" fn(EachObjects, *mut c_void)>,
     /// All versions. Crashes when given a dead object, or a T_NODE.
     pub memsize_of: Option<unsafe extern "C" fn(VALUE) -> usize>,
-    /// All versions: the line of an iseq's instruction, by its place in words. Allocates nothing.
+    /// All versions: the line of an iseq's instruction, by its offset in words. Allocates nothing.
     pub iseq_line_no: Option<unsafe extern "C" fn(VALUE, usize) -> c_uint>,
-    /// All versions: name of an imemo type, as "iseq".
+    /// All versions: name of an imemo type, such as "iseq".
     pub imemo_name: Option<unsafe extern "C" fn(c_int) -> *const c_char>,
     /// 3.2 and later; in 3.1 every slot has 40 bytes.
     pub slot_size: Option<unsafe extern "C" fn(VALUE) -> usize>,
     /// 3.4 and later.
     pub garbage_object_p: Option<unsafe extern "C" fn(VALUE) -> bool>,
-    /// Whether the last collection that marked found an object, on the Rubies that have no `garbage_object_p`.
+    /// Whether the last marking GC marked an object, for Rubies without `garbage_object_p`.
     pub marked_object_p: Option<unsafe extern "C" fn(VALUE) -> c_int>,
     /// 3.4 and 4.0.
     pub pointer_to_heap_p: Option<unsafe extern "C" fn(VALUE) -> bool>,
@@ -48,25 +47,25 @@ pub struct Symbols {
     pub register_job: Option<unsafe extern "C" fn(c_uint, Job, *mut c_void) -> c_int>,
     /// The class Ractor.
     pub ractor_class: Option<*const VALUE>,
-    /// All versions. Ends the process when called during a collection.
+    /// All versions. Aborts the process when called during a GC.
     pub reachable_from: Option<unsafe extern "C" fn(VALUE, Reachable, *mut c_void)>,
     /// All versions. As above; the first argument of the callback is the category.
     pub reachable_from_root: Option<unsafe extern "C" fn(RootReachable, *mut c_void)>,
-    /// All versions. Unlike rb_hash_foreach it leaves no mark in the hash that it goes through.
+    /// All versions. Unlike rb_hash_foreach it doesn't change the iteration level of the hash.
     pub hash_foreach: Option<unsafe extern "C" fn(VALUE, EachEntry, usize)>,
-    /// 3.1 to 3.4: names of the collector's flags that are set. Its last argument is the room for them.
+    /// 3.1 to 3.4: names of the GC flags that are set. Its last argument is the capacity of the array.
     pub gc_flags: Option<unsafe extern "C" fn(VALUE, *mut rb_sys::ID, usize) -> usize>,
-    /// 4.0: the same with values; the array ends with a name that is 0.
+    /// 4.0: the same with values; the array is terminated by a name of 0.
     pub gc_metadata: Option<unsafe extern "C" fn(VALUE) -> *const (rb_sys::ID, VALUE)>,
     /// 3.2 to 3.4: called with struct rb_shape *.
     pub each_shape: Option<unsafe extern "C" fn(EachShape, *mut c_void)>,
-    /// 4.0: called with the shape's number.
+    /// 4.0: called with the shape id.
     pub each_shape_id: Option<unsafe extern "C" fn(EachShapeId, *mut c_void)>,
-    /// 3.2 to 3.4: number of a struct rb_shape *.
+    /// 3.2 to 3.4: id of a struct rb_shape *.
     pub shape_id: Option<unsafe extern "C" fn(*const c_void) -> u32>,
-    /// 3.2 and later: number of an object's shape.
+    /// 3.2 and later: shape id of an object.
     pub object_shape_id: Option<unsafe extern "C" fn(VALUE) -> u32>,
-    /// 3.2 and later: takes a struct rb_shape *, since 4.0 a shape's number.
+    /// 3.2 and later: takes a struct rb_shape *, since 4.0 a shape id.
     pub shape_depth: Option<unsafe extern "C" fn(usize) -> usize>,
     /// As above.
     pub shape_edges_count: Option<unsafe extern "C" fn(usize) -> usize>,
@@ -82,41 +81,41 @@ pub struct Symbols {
     pub class_singleton_p: Option<unsafe extern "C" fn(VALUE) -> bool>,
     /// 3.2 and later: the object that a singleton class belongs to.
     pub attached_object: Option<unsafe extern "C" fn(VALUE) -> VALUE>,
-    /// All versions: calls back for each entry of a table; 0 goes on.
+    /// All versions: calls back for each entry of a table; 0 continues.
     pub table_foreach: Option<unsafe extern "C" fn(*mut c_void, EachTableEntry, usize) -> c_int>,
-    /// 3.2 and later: no collections from now on; one that is under way stays as it is.
+    /// 3.2 and later: disables GC; a GC in progress is left as it is.
     pub gc_disable_no_rest: Option<unsafe extern "C" fn() -> VALUE>,
     /// 4.0: calls the function while other Ractors are paused.
     pub with_barrier: Option<unsafe extern "C" fn(Locked, *mut c_void) -> VALUE>,
-    /// 3.1 and 3.2: waits for the VM's lock, and notes in the variable how often this Ractor has it. Without it no other
-    /// Ractor gets a page of slots, or collects.
+    /// 3.1 and 3.2: takes the VM lock, and stores in the variable how often this Ractor holds it. Without it no other Ractor
+    /// gets a heap page, or runs a GC.
     pub vm_lock: Option<unsafe extern "C" fn(*mut c_uint)>,
     /// Its counterpart.
     pub vm_unlock: Option<unsafe extern "C" fn(*mut c_uint)>,
     /// All versions: whether the calling thread is one of Ruby's. May be called on any thread.
     pub native_thread_p: Option<unsafe extern "C" fn() -> c_int>,
-    /// All versions: 0 for a thread of Ruby's that has given up the GVL. May be called on any thread.
+    /// All versions: 0 for a Ruby thread that has released the GVL. May be called on any thread.
     pub thread_has_gvl_p: Option<unsafe extern "C" fn() -> c_int>,
-    /// 3.2 and later: calls the function when a thread waits for the GVL and when it has it; gives a handle.
+    /// 3.2 and later: calls the function when a thread waits for the GVL and when it gets it; returns a handle.
     pub add_thread_hook: Option<unsafe extern "C" fn(ThreadHook, u32, *mut c_void) -> *mut c_void>,
     /// As above; takes the handle.
     pub remove_thread_hook: Option<unsafe extern "C" fn(*mut c_void) -> bool>,
 }
 
-/// Called with `(event, what is known of the thread, data)`, without the GVL in some events.
+/// Called with `(event, thread data, data)`, without the GVL in some events.
 pub type ThreadHook = unsafe extern "C" fn(u32, *const c_void, *mut c_void);
 
 /// Called with `(reference, data)`.
 pub type Reachable = unsafe extern "C" fn(VALUE, *mut c_void);
 /// Called with `(category, reference, data)`.
 pub type RootReachable = unsafe extern "C" fn(*const c_char, VALUE, *mut c_void);
-/// Called with `(key, value, data)`; 0 goes on.
+/// Called with `(key, value, data)`; 0 continues.
 pub type EachEntry = unsafe extern "C" fn(VALUE, VALUE, usize) -> c_int;
-/// Called with `(key, value, data)`; 0 goes on.
+/// Called with `(key, value, data)`; 0 continues.
 pub type EachTableEntry = unsafe extern "C" fn(usize, usize, usize) -> c_int;
 /// Called with `(shape, data)`.
 pub type EachShape = unsafe extern "C" fn(*const c_void, *mut c_void);
-/// Called with `(number of the shape, data)`.
+/// Called with `(shape id, data)`.
 pub type EachShapeId = unsafe extern "C" fn(u32, *mut c_void);
 /// Called with the data.
 pub type Locked = unsafe extern "C" fn(*mut c_void) -> VALUE;

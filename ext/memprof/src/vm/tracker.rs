@@ -1,4 +1,4 @@
-//! The one tracker of the process, and who may touch it when.
+//! The only tracker of the process, and exclusive access to it.
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -17,67 +17,67 @@ use super::places::Places;
 use super::quiet::Quiet;
 use super::ruby_thread::current_thread;
 
-/// All that is known while something is tracked.
+/// All state of tracking.
 pub struct Tracker {
     /// Counts and live objects.
     pub recorder: Recorder,
-    /// Frames of the VM that were seen.
+    /// Known frames of the VM.
     pub frames: Frames,
-    /// Classes of the VM that were seen.
+    /// Known classes of the VM.
     pub classes: Classes,
-    /// Anonymous classes, if some session tells them apart.
+    /// Anonymous classes, if some session distinguishes them.
     pub identities: Identities,
-    /// What counts the objects of a place.
+    /// Cells by place.
     pub places: Places,
-    /// Some session records which line of the application called a library.
+    /// Whether some session records the application line that called a library.
     pub wants_callers: bool,
-    /// When sessions began and ended.
+    /// Start and end of sessions.
     pub facts: FxHashMap<SessionId, Facts>,
-    /// The process that sessions were opened in.
+    /// The process in which sessions were opened.
     pub pid: u32,
-    /// Threads whose allocations are not recorded now.
+    /// Threads whose allocations are currently not recorded.
     pub quiet: Quiet,
-    /// Objects that were allocated without a class and may have one by now (see [`super::revealed`]).
+    /// Objects allocated without a class that may have one by now (see [`super::revealed`]).
     pub hidden: Vec<VALUE>,
     /// When the last session was closed and the hook removed, if none is open.
     pub pause: Option<Pause>,
-    /// The collection whose garbage was forgotten last (see [`super::between_sessions`]).
+    /// The last GC whose garbage was dropped (see [`super::between_sessions`]).
     pub swept: Option<usize>,
 }
 
-/// When a session began and ended, and the number of collections up to then.
+/// Start and end of a session, and the GC count at these times.
 pub struct Facts {
-    /// Wall clock at the beginning.
+    /// Wall clock time of the start.
     pub started_at: SystemTime,
     /// The beginning.
     pub started: (Instant, u64),
     /// The end of recording.
     pub ended: Option<(Instant, u64)>,
-    /// The VM did not call the hook for a while: what was allocated then is missing.
+    /// Whether the VM did not call the hook for some time, so that allocations are missing.
     pub incomplete: bool,
-    /// The session tells anonymous classes apart.
+    /// Whether the session distinguishes anonymous classes.
     pub identities: bool,
-    /// The session is to last: lines without live objects may be forgotten.
+    /// Whether the session is lasting: lines without live objects may be dropped.
     pub lasting: bool,
-    /// Containers that are older, if the session was asked for contents.
+    /// Older containers, if contents were requested for the session.
     pub older: Option<OldContainers>,
 }
 
 /// When the last session was closed.
 #[derive(Clone, Copy)]
 pub struct Pause {
-    /// How often the collector had run.
+    /// The GC count at that time.
     pub collections: usize,
 }
 
 impl Tracker {
-    /// True if what the calling thread allocates is not to be recorded now.
+    /// True if the calling thread's allocations are currently not recorded.
     #[inline]
     pub fn is_quiet(&self) -> bool {
         !self.quiet.is_empty() && self.quiet.contains(current_thread())
     }
 
-    /// Bytes that all of it takes.
+    /// Total memory size in bytes.
     pub fn memsize(&self) -> usize {
         self.recorder.memsize() + self.frames.memsize() + self.places.memsize()
     }
@@ -107,20 +107,20 @@ unsafe impl Sync for Global {}
 
 static TRACKER: Global = Global(UnsafeCell::new(None));
 
-/// 0, or the thread that is inside [`with`], or [`ALONE`].
+/// 0, or the thread inside [`with`], or [`ALONE`].
 static OWNER: AtomicUsize = AtomicUsize::new(0);
 
-/// Some thread is inside; while there is one Ractor, it does not matter which.
+/// Some thread is inside; with a single Ractor, it does not matter which.
 const ALONE: usize = 1;
 
-/// Set when a second Ractor may run: then hooks run side by side with other code, in spite of the GVL's name.
+/// Set when a second Ractor may run: then hooks run in parallel to other code, in spite of the GVL's name.
 static RACTORS: AtomicBool = AtomicBool::new(false);
 
-/// Allocations to skip before one is recorded. Only allocation hooks count it down, and these run one at a time (under the
-/// VM lock), so no exchange is needed.
+/// Allocations to skip before one is recorded. Only allocation hooks decrement it, one at a time (under the VM lock), so no
+/// atomic exchange is needed.
 static SKIP: AtomicU32 = AtomicU32::new(0);
 
-/// Counts down the allocations to skip; true if this is one of them.
+/// Decrements the allocations to skip; true if this is one of them.
 #[inline]
 pub fn skip() -> bool {
     let left = SKIP.load(Ordering::Relaxed);
@@ -130,7 +130,7 @@ pub fn skip() -> bool {
     left > 0
 }
 
-/// Allocations that are still to be skipped.
+/// Allocations still to skip.
 pub fn allocations_to_skip() -> u32 {
     SKIP.load(Ordering::Relaxed)
 }
@@ -141,7 +141,7 @@ pub fn set_skip(allocations: u32) {
     SKIP.store(allocations, Ordering::Relaxed);
 }
 
-/// Some session follows a thread, and those that it starts.
+/// Whether some session follows a thread, and those it starts.
 static FOLLOWS_THREADS: AtomicBool = AtomicBool::new(false);
 
 /// True if some session follows a thread.
@@ -165,8 +165,8 @@ pub fn ractors_seen() -> bool {
     RACTORS.load(Ordering::Relaxed)
 }
 
-/// Calls `work` with the tracker; `None` if this thread is inside already, which a hook meets if the code inside breaks
-/// the rule of the head of [`super`].
+/// Calls `work` with the tracker; `None` if this thread is already inside, as in a hook run by code that breaks the rule at the
+/// head of [`super`].
 #[inline]
 pub fn with<T>(work: impl FnOnce(&mut Tracker) -> T) -> Option<T> {
     if RACTORS.load(Ordering::Relaxed) {
@@ -218,8 +218,8 @@ impl Drop for Leave {
     }
 }
 
-/// Runs in the child of a fork, whose one thread is not inside [`with`], even if a thread of the parent was. The child
-/// samples other objects than its parent and its siblings do. Touches atomics and the tracker, and allocates nothing.
+/// Runs in the child of a fork, whose only thread is not inside [`with`], even if a thread of the parent was. The child samples
+/// other objects than its parent and its siblings. Only uses atomics and the tracker, and allocates nothing.
 pub fn after_fork() {
     let inside = OWNER.swap(0, Ordering::Relaxed) != 0;
     // SAFETY: there is no other thread, and if none was inside, the tracker is whole.
@@ -230,7 +230,7 @@ pub fn after_fork() {
     }
 }
 
-/// Calls `work`; what this thread allocates meanwhile is not recorded. Called with the GVL, not inside [`with`].
+/// Calls `work`; allocations of this thread are not recorded meanwhile. Called with the GVL, not inside [`with`].
 pub fn suspended<T>(work: impl FnOnce() -> T) -> T {
     struct Resume;
     impl Drop for Resume {

@@ -16,7 +16,7 @@ fn an_object_that_gets_a_class_counts_as_if_it_had_been_allocated_with_it() {
     for address in [40, 80, 120] {
         recorder.allocated(address, cell, || 40);
     }
-    // Its session is closed meanwhile: the cell is joined to another one.
+    // Its session is closed before: the cell is joined to another one.
     let inner = recorder.open(options(None));
     let segment = recorder.sessions.process_segment().unwrap();
     let cell = recorder.cell(segment, hidden);

@@ -1,4 +1,4 @@
-//! `Native::Heap.capture`: the heap of this process, without a dump.
+//! `Native::Heap.capture`: the heap of this process, without a dump file.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::{NativeHeap, Opened};
 use crate::vm::heap;
 use crate::vm::tracker;
 
-/// Walks over the heap, and builds another one of it. Texts go to a file, whose descriptor is given; `thread` is who asks.
+/// Walks the heap, and builds a copy for analysis. Texts go to the file of a descriptor; `thread` is the calling thread.
 pub fn capture(
     ruby: &Ruby,
     descriptor: i32,

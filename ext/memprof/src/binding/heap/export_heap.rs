@@ -1,4 +1,4 @@
-//! Heaps in the formats of other programs.
+//! Exports heaps in the formats of other programs.
 
 use std::io::{BufWriter, Write};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub fn define(heap: RClass) -> Result<(), Error> {
     heap.define_singleton_method("export_formats", function!(formats, 0))
 }
 
-/// Name of each format with how its files usually end.
+/// Name of each format and its usual file extension.
 fn formats() -> Vec<(&'static str, &'static str)> {
     Format::ALL
         .iter()
@@ -27,7 +27,7 @@ fn formats() -> Vec<(&'static str, &'static str)> {
         .collect()
 }
 
-/// Writes the heap, or the objects that a filter chooses, to a file descriptor. Returns what was written.
+/// Writes the heap, or the objects selected by a filter, to a file descriptor. Returns statistics.
 fn export(
     ruby: &Ruby,
     native: &NativeHeap,

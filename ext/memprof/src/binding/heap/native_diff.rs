@@ -1,4 +1,4 @@
-//! `Memprof::Native::Diff`: two heaps of a process, or three.
+//! `Memprof::Native::Diff`: two or three heaps of a process.
 
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ fn new(
     })
 }
 
-/// Asks a question; parameters and answer are JSON.
+/// Answers a question; parameters and answer are JSON.
 fn ask(
     ruby: &Ruby,
     native: &NativeDiff,

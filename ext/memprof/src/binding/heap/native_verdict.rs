@@ -1,4 +1,4 @@
-//! `Memprof::Native::Verdict`: heaps of a process, one after the other, and what grows from one to the next.
+//! `Memprof::Native::Verdict`: successive heaps of a process, and their growth.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,7 +16,7 @@ use super::opened::Opened;
 #[magnus(class = "Memprof::Native::Verdict", free_immediately, size)]
 struct NativeVerdict(Arc<Mutex<Heaps>>);
 
-/// What was added, and the last heap.
+/// The verdict so far, and the last heap.
 #[derive(Default)]
 struct Heaps {
     verdict: Verdict,
@@ -37,7 +37,7 @@ pub fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     verdict.define_method("answer", method!(answer, 1))
 }
 
-/// Adds a heap, of a later time than the last one, or of another process `beside` it.
+/// Adds a heap, later than the last one, or of another process `beside` it.
 fn add(ruby: &Ruby, native: &NativeVerdict, heap: &NativeHeap, beside: bool) -> Result<(), Error> {
     let (heaps, opened) = (Arc::clone(&native.0), Arc::clone(&heap.0));
     let added = job::run(ruby, "verdict", move |_| {

@@ -1,4 +1,4 @@
-//! `Memprof::Native::Objects`: some objects of a heap, as numbers ([`memprof_analysis::objects`]).
+//! `Memprof::Native::Objects`: objects of a heap, by number ([`memprof_analysis::objects`]).
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use super::opened::Opened;
 
 type Chosen = Objects<Arc<Heap>>;
 
-/// Objects of a heap, in an order.
+/// Objects of a heap, in order.
 #[derive(TypedData)]
 #[magnus(
     class = "Memprof::Native::Objects",
@@ -30,13 +30,13 @@ pub struct NativeObjects {
     relation: Relation,
 }
 
-/// What makes labels of references.
+/// The source of reference labels.
 #[derive(Clone, Copy)]
 enum Relation {
     None,
-    /// All that this object refers to, in its order.
+    /// All outgoing references of this object, in order.
     Of(u32),
-    /// What refers to this object.
+    /// Incoming references of this object.
     To(u32),
 }
 
@@ -93,7 +93,7 @@ impl NativeObjects {
     }
 }
 
-/// Makes a collection in a thread of our own.
+/// Computes a set of objects in a separate thread.
 fn found(
     ruby: &Ruby,
     opened: &Arc<Opened>,
@@ -118,7 +118,7 @@ fn all(ruby: &Ruby, native: &NativeHeap) -> Result<NativeObjects, Error> {
     })
 }
 
-/// The objects of these numbers.
+/// The objects with these numbers.
 fn these(native: &NativeHeap, ids: Vec<u32>) -> NativeObjects {
     let nodes = native.0.heap.root();
     let ids = ids.into_iter().filter(|&id| id < nodes).collect();
@@ -131,14 +131,14 @@ fn roots(native: &NativeHeap) -> NativeObjects {
     NativeObjects::new(Arc::clone(&native.0), (heap.len()..heap.root()).collect())
 }
 
-/// Objects whose class this is, singleton classes in between left aside.
+/// Instances of this class, ignoring singleton classes in between.
 fn instances(ruby: &Ruby, native: &NativeHeap, class: u32) -> Result<NativeObjects, Error> {
     found(ruby, &native.0, Relation::None, move |_, heap| {
         Objects::instances(heap, class)
     })
 }
 
-/// What an object refers to, besides its class.
+/// Outgoing references of an object, without its class.
 fn references(ruby: &Ruby, native: &NativeHeap, id: u32) -> Result<NativeObjects, Error> {
     let graph = native.0.heap.graph(&[]);
     let graph = graph.map_err(|error| of_input(ruby, &error))?;
@@ -148,14 +148,14 @@ fn references(ruby: &Ruby, native: &NativeHeap, id: u32) -> Result<NativeObjects
     })
 }
 
-/// What refers to an object, what retains most first.
+/// Referrers of an object, largest retained size first.
 fn referrers(ruby: &Ruby, native: &NativeHeap, id: u32) -> Result<NativeObjects, Error> {
     found(ruby, &native.0, Relation::To(id), move |opened, heap| {
         Objects::referrers(heap, opened.referrers(id)?)
     })
 }
 
-/// What an object keeps alive, itself first.
+/// Objects retained by an object, itself first.
 fn retains(ruby: &Ruby, native: &NativeHeap, id: u32) -> Result<NativeObjects, Error> {
     found(ruby, &native.0, Relation::None, move |_, heap| {
         Objects::retained_by(heap, id)
@@ -166,12 +166,12 @@ fn size(native: &NativeObjects) -> usize {
     native.ids().len()
 }
 
-/// Some of the numbers.
+/// A range of the numbers.
 fn slice(ruby: &Ruby, native: &NativeObjects, start: usize, count: usize) -> RArray {
     ruby.ary_from_iter(native.objects.part(start, count).iter().copied())
 }
 
-/// Their labels; `nil` if these are no references.
+/// Their labels; `nil` if these are not references.
 fn labels(
     ruby: &Ruby,
     native: &NativeObjects,
@@ -200,7 +200,7 @@ fn includes(native: &NativeObjects, id: u32) -> bool {
     native.ids().contains(&id)
 }
 
-/// Work on the objects in a thread of our own.
+/// Works on the objects in a separate thread.
 fn put<T: Send + 'static>(
     ruby: &Ruby,
     native: &NativeObjects,
@@ -211,7 +211,7 @@ fn put<T: Send + 'static>(
     answer.map_err(|error| of_question(ruby, &error))
 }
 
-/// Those that meet a filter.
+/// Objects that match a filter.
 fn filter(ruby: &Ruby, native: &NativeObjects, filter: String) -> Result<NativeObjects, Error> {
     let chosen = put(ruby, native, move |objects| objects.filter(&filter))?;
     Ok(native.like(chosen))
@@ -221,18 +221,18 @@ fn measure(ruby: &Ruby, name: &str) -> Result<Measure, Error> {
     Measure::parse(name).map_err(|error| of_question(ruby, &error))
 }
 
-/// A field of all of them, added up.
+/// Sum of a field over all of them.
 fn sum(ruby: &Ruby, native: &NativeObjects, field: String) -> Result<u64, Error> {
     let measure = measure(ruby, &field)?;
     put(ruby, native, move |objects| Ok(objects.sum(measure)?))
 }
 
-/// What they keep alive, nothing counted twice.
+/// Their retained size, each byte counted once.
 fn retained(ruby: &Ruby, native: &NativeObjects) -> Result<u64, Error> {
     put(ruby, native, |objects| Ok(objects.retained()?))
 }
 
-/// Those with the greatest values.
+/// Objects with the greatest values.
 fn top(
     ruby: &Ruby,
     native: &NativeObjects,
@@ -248,7 +248,7 @@ fn top(
     Ok(native.like(top))
 }
 
-/// Name of each class with its objects, the most objects first.
+/// Objects by class name, most objects first.
 fn by_class(ruby: &Ruby, native: &NativeObjects) -> Result<RArray, Error> {
     let classes = put(ruby, native, |objects| Ok(objects.by_class()?))?;
     let rows = ruby.ary_new_capa(classes.len());
@@ -258,7 +258,7 @@ fn by_class(ruby: &Ruby, native: &NativeObjects) -> Result<RArray, Error> {
     Ok(rows)
 }
 
-/// `"and"`: those that are in both, `"not"`: those that are in the first only, `"or"`: all.
+/// `"and"`: objects in both, `"not"`: objects in the first only, `"or"`: all.
 fn combine(
     ruby: &Ruby,
     native: &NativeObjects,

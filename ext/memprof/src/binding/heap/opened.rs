@@ -1,4 +1,4 @@
-//! A heap, and what was computed of it for single objects.
+//! A heap, and cached data for queries on single objects.
 
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -7,10 +7,10 @@ use std::sync::{Arc, OnceLock};
 use memprof_heap::graph::{self, Inbound};
 use memprof_heap::{FOLDED, Heap};
 
-/// Times that all references are looked through for one object's referrers, before they are turned round for good.
+/// Number of full scans for single objects' referrers before all references are inverted for good.
 const SCANS: u32 = 8;
 
-/// A heap that is open.
+/// An open heap.
 pub struct Opened {
     pub heap: Arc<Heap>,
     inbound: OnceLock<Inbound>,
@@ -26,7 +26,7 @@ impl Opened {
         }
     }
 
-    /// Bytes, about: what is in memory of the columns, and what was computed.
+    /// Approximate bytes in memory: loaded columns and cached data.
     pub fn memsize(&self) -> usize {
         let inbound = self
             .inbound
@@ -35,13 +35,13 @@ impl Opened {
         size_of::<Opened>() + self.heap.memsize() + inbound
     }
 
-    /// How many objects count.
+    /// Number of objects, without folded ones.
     pub fn size(&self) -> io::Result<usize> {
         let flags = self.heap.flag_words()?.iter();
         Ok(flags.filter(|flags| **flags & FOLDED.0 == 0).count())
     }
 
-    /// What refers to a node, each once.
+    /// Referrers of a node, without duplicates.
     pub fn referrers(&self, node: u32) -> io::Result<Vec<u32>> {
         let classes = self.heap.group_classes();
         let graph = self.heap.graph(&classes)?;

@@ -1,4 +1,4 @@
-//! `Native::Heap.open` and `.read`: from a dump to a heap, with a block that receives the progress.
+//! `Native::Heap.open` and `.read`: load a dump into a heap, with a block for the progress.
 
 use std::io::{self, Read};
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use super::super::job::{self, Abandoned};
 use super::super::requests::Input;
 use super::{NativeHeap, Opened};
 
-/// What is going on while a heap is opened, for another thread to look at.
+/// State of opening a heap, readable from another thread.
 #[derive(Default)]
 pub struct State {
     stage: AtomicU64,
@@ -55,7 +55,7 @@ impl State {
     }
 }
 
-/// Opens the dump at a path. One of unknown origin may have so many bytes without its compression.
+/// Opens the dump at a path. The uncompressed size of a dump of unknown origin is limited.
 pub fn open(
     ruby: &Ruby,
     path: PathBuf,
@@ -78,7 +78,7 @@ pub fn open(
         };
         Heap::open(&path, &options)
     });
-    // Interrupted: the process may end before the thread that writes it sees that.
+    // Interrupted: the process may exit before the writing thread notices.
     unfinished.discard();
     heap
 }
@@ -131,7 +131,7 @@ fn opened(
     Ok(NativeHeap(Arc::new(Opened::new(heap))))
 }
 
-/// A dump that counts what was read of it.
+/// A dump that counts the bytes read.
 struct Counted {
     input: Input,
     state: Arc<State>,

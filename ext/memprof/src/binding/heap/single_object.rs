@@ -1,4 +1,4 @@
-//! What is asked of a single object, by its number.
+//! Queries on a single object, by number.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ type Answer<T> = Result<T, Error>;
 /// File, line and method.
 type Place = (String, Option<u32>, Option<String>);
 
-/// All that is known of an object; `None` for a root.
+/// All data of an object; `None` for a root.
 fn known(ruby: &Ruby, native: &NativeHeap, id: u32) -> Answer<Option<Object>> {
     native
         .0
@@ -63,7 +63,7 @@ fn at(native: &NativeHeap, address: u64) -> Option<u32> {
     native.0.heap.at(address)
 }
 
-/// The number that an object of this process had when the heap was captured.
+/// The number of an object of this process at the time of capture.
 fn find(native: &NativeHeap, object: Value) -> Option<u32> {
     native.0.heap.at(address(object))
 }
@@ -91,17 +91,17 @@ fn class_name(ruby: &Ruby, native: &NativeHeap, id: u32) -> Answer<String> {
     Ok(name.to_owned())
 }
 
-/// The class that Ruby's `class` answers.
+/// The class returned by Ruby's `class`.
 fn class_number(ruby: &Ruby, native: &NativeHeap, id: u32) -> Answer<Option<u32>> {
     let object = known(ruby, native, id)?;
     Ok(object.and_then(|object| number(native, object.class.object)))
 }
 
-/// The superclass as Ruby's `superclass` answers it: without what includes modules.
+/// The superclass returned by Ruby's `superclass`, which skips included modules.
 fn superclass_number(native: &NativeHeap, id: u32) -> Option<u32> {
     let heap = &native.0.heap;
     let mut class = heap.class_object(id)?.superclass;
-    // A broken dump may go in circles.
+    // A broken dump may contain cycles.
     for _ in 0..1000 {
         match heap.kind(class) {
             Ok(Some(Kind::ICLASS)) => class = heap.class_object(class)?.superclass,
@@ -141,7 +141,7 @@ fn length(ruby: &Ruby, native: &NativeHeap, id: u32) -> Answer<Option<u32>> {
     Ok(known(ruby, native, id)?.and_then(|object| object.length))
 }
 
-/// Contents of a string, symbol or regexp, as far as they are known.
+/// Contents of a string, symbol or regexp, as far as known.
 fn value(ruby: &Ruby, native: &NativeHeap, id: u32) -> Answer<Option<RString>> {
     let text = known(ruby, native, id)?.and_then(|object| object.text);
     let bytes = text.as_ref().and_then(|text| text.bytes());
@@ -151,7 +151,7 @@ fn value(ruby: &Ruby, native: &NativeHeap, id: u32) -> Answer<Option<RString>> {
     }))
 }
 
-/// Where it was allocated.
+/// Its allocation site.
 fn site(ruby: &Ruby, native: &NativeHeap, id: u32) -> Answer<Option<Place>> {
     let heap = &native.0.heap;
     let site = known(ruby, native, id)?.and_then(|object| object.site);
@@ -196,7 +196,7 @@ fn facts(native: &NativeHeap, id: u32) -> String {
     serde_json::Value::Object(facts.collect()).to_string()
 }
 
-/// An object as a person would say it.
+/// Description of an object for display.
 fn words(ruby: &Ruby, native: &NativeHeap, id: u32) -> Answer<String> {
     let words = Words::new(&native.0.heap).map_err(|error| of_input(ruby, &error))?;
     Ok(words.object(id))
@@ -213,7 +213,7 @@ fn name(ruby: &Ruby, native: &NativeHeap, id: u32) -> Answer<Option<String>> {
     Ok(name.map(|name| heap.name(name).to_owned()))
 }
 
-/// The immediate dominator; none if that is all roots together.
+/// The immediate dominator; none if that is the set of all roots.
 fn dominator(ruby: &Ruby, native: &NativeHeap, id: u32) -> Answer<Option<u32>> {
     let dominators = native
         .0
@@ -225,7 +225,7 @@ fn dominator(ruby: &Ruby, native: &NativeHeap, id: u32) -> Answer<Option<u32>> {
         .filter(|&parent| parent != NONE && parent != native.0.heap.root()))
 }
 
-/// Whether a root leads to it.
+/// Whether it is reachable from a root.
 fn is_reachable(ruby: &Ruby, native: &NativeHeap, id: u32) -> Answer<bool> {
     let dominators = native
         .0
@@ -235,7 +235,7 @@ fn is_reachable(ruby: &Ruby, native: &NativeHeap, id: u32) -> Answer<bool> {
     Ok(dominators.reaches(id))
 }
 
-/// Numbers on the path from a root, labels between them, and all of it in words; `nil` if no root reaches the object.
+/// Numbers on the path from a root, labels between them, and a description; `nil` if the object is unreachable.
 fn path(ruby: &Ruby, native: &NativeHeap, id: u32) -> Answer<Option<(RArray, RArray, String)>> {
     let opened = Arc::clone(&native.0);
     let found = job::run(ruby, "path", move |_| -> Result<_, questions::Error> {

@@ -1,7 +1,7 @@
-//! `Memprof::Native::Subset`: sets of objects that are taken apart, joined and rewritten ([`memprof_analysis::subset`]).
+//! `Memprof::Native::Subset`: sets of objects that can be split, joined and rewritten ([`memprof_analysis::subset`]).
 //!
-//! There are some thirty operations, most of which take nothing, another set, or a node. So there is one method for each
-//! of these kinds, which takes the operation by name.
+//! Most of some thirty operations take no argument, another set, or a node. So there is one method for each of these
+//! signatures, which takes the operation by name.
 
 use std::io::{BufWriter, Write};
 use std::sync::Arc;
@@ -80,7 +80,7 @@ pub fn define(ruby: &Ruby, native: RModule, heap: RClass) -> Result<(), Error> {
 
 type Answer<T> = Result<T, Error>;
 
-/// Work on the set in a thread of our own.
+/// Works on the set in a separate thread.
 fn put<T: Send + 'static>(
     ruby: &Ruby,
     native: &NativeSubset,
@@ -91,7 +91,7 @@ fn put<T: Send + 'static>(
     answer.map_err(|error| of_question(ruby, &error))
 }
 
-/// An operation that makes another set of the same heap.
+/// An operation that returns another set of the same heap.
 fn made(
     ruby: &Ruby,
     native: &NativeSubset,
@@ -109,7 +109,7 @@ impl NativeSubset {
     }
 }
 
-/// Both sets are to be of one heap.
+/// Raises unless both sets are of the same heap.
 fn check(ruby: &Ruby, one: &NativeSubset, other: &NativeSubset) -> Answer<Arc<Set>> {
     if Arc::ptr_eq(&one.opened, &other.opened) {
         return Ok(Arc::clone(&other.set));
@@ -158,7 +158,7 @@ fn includes(native: &NativeSubset, node: u32) -> bool {
     native.set.contains(node)
 }
 
-/// The members that a member refers to.
+/// The members referenced by a member.
 fn references(ruby: &Ruby, native: &NativeSubset, node: u32) -> Answer<NativeObjects> {
     let children = native
         .set
@@ -171,7 +171,7 @@ fn annotation(native: &NativeSubset, name: String, node: u32) -> Option<u64> {
     native.set.annotation(&name, node)
 }
 
-/// Name and number of objects of a node that stands for many.
+/// Name and number of objects of a group node.
 fn group_of(native: &NativeSubset, node: u32) -> Option<(String, u64)> {
     native
         .set
@@ -179,7 +179,7 @@ fn group_of(native: &NativeSubset, node: u32) -> Option<(String, u64)> {
         .map(|group| (group.name.clone(), group.count))
 }
 
-/// Members without a type, and names of classes with numbers of members, the most first.
+/// Members without a type, and numbers of members by class name, most first.
 fn stats(ruby: &Ruby, native: &NativeSubset) -> Answer<(u64, Vec<(String, u64)>)> {
     let stats = put(ruby, native, |set| set.stats())?;
     Ok((stats.unknown, stats.counts))
@@ -189,7 +189,7 @@ fn out_degree(ruby: &Ruby, native: &NativeSubset, least: usize) -> Answer<Vec<(u
     put(ruby, native, move |set| set.out_degree(least))
 }
 
-/// Operations that take nothing.
+/// Operations without arguments.
 fn plain(ruby: &Ruby, native: &NativeSubset, operation: String) -> Answer<NativeSubset> {
     made(ruby, native, move |set| match operation.as_str() {
         "roots" => set.roots(),
@@ -199,7 +199,7 @@ fn plain(ruby: &Ruby, native: &NativeSubset, operation: String) -> Answer<Native
     })
 }
 
-/// Members of a class or type, or those that meet a filter.
+/// Members of a class or type, or members that match a filter.
 fn chosen(
     ruby: &Ruby,
     native: &NativeSubset,
@@ -218,7 +218,7 @@ fn chosen(
         .map_err(|error| of_question(ruby, &error))
 }
 
-/// Operations that take a node, or a number.
+/// Operations on a node or a number.
 fn with_node(
     ruby: &Ruby,
     native: &NativeSubset,
@@ -235,14 +235,14 @@ fn with_node(
     })
 }
 
-/// Operations that take another set.
+/// Operations on another set.
 fn with_set(
     ruby: &Ruby,
     native: &NativeSubset,
     operation: String,
     other: &NativeSubset,
 ) -> Answer<NativeSubset> {
-    // Of two heaps, objects are compared as the same at different times.
+    // Objects of two heaps are compared as one process at different times.
     if operation == "diff" {
         let to = Arc::clone(&other.set);
         let set = put(ruby, native, move |set| set.diff(&to))?;
@@ -294,13 +294,13 @@ fn roots_of(
     })
 }
 
-/// Objects on a shortest path, both ends included.
+/// Objects on a shortest path, including both ends.
 fn find_path(ruby: &Ruby, native: &NativeSubset, from: u32, to: u32) -> Answer<NativeObjects> {
     let path = put(ruby, native, move |set| set.find_path(from, to))?;
     Ok(NativeObjects::new(Arc::clone(&native.opened), path))
 }
 
-/// One node in place of the members of a set; its number, too.
+/// Replaces the members of a set by one node; returns its number, too.
 fn group(
     ruby: &Ruby,
     native: &NativeSubset,
@@ -322,7 +322,7 @@ fn interface_with(
     Ok((native.like(interface.border), native.like(interface.inside)))
 }
 
-/// Without references to what is no member; the objects that these led to, and addresses at which there is none.
+/// Removes references to nonmembers; returns the objects these led to, and addresses without an object.
 fn remove_invalid_references(
     ruby: &Ruby,
     native: &NativeSubset,
@@ -333,7 +333,7 @@ fn remove_invalid_references(
     Ok((native.like(set), objects, missing.addresses))
 }
 
-/// What a member reaches, depth first, itself first.
+/// Members reachable from a member, depth first, itself first.
 fn depth_first(ruby: &Ruby, native: &NativeSubset, node: u32) -> Answer<NativeObjects> {
     let visits = put(ruby, native, move |set| set.depth_first(node))?;
     let nodes = visits.into_iter().map(|visit| visit.node).collect();
@@ -360,7 +360,7 @@ fn to_gml(ruby: &Ruby, native: &NativeSubset, descriptor: i32) -> Answer<()> {
     })
 }
 
-/// Writes a dump; returns how many objects and references it has.
+/// Writes a dump; returns its numbers of objects and references.
 fn save(ruby: &Ruby, native: &NativeSubset, descriptor: i32, words: RArray) -> Answer<(u64, u64)> {
     let argument = |message: String| Error::new(ruby.exception_arg_error(), message);
     let file = duplicate(ruby, descriptor)?;

@@ -1,4 +1,4 @@
-//! What the process that traces does for this one ([`Tracer`]), and the messages in between. It runs nothing of Ruby's.
+//! Work of the tracer process for this one ([`Tracer`]), and the messages in between. It runs no Ruby code.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -12,28 +12,28 @@ use memprof_native::process::{
 };
 use serde::{Deserialize, Serialize};
 
-/// Time for a function that takes microseconds, or for a library to be loaded: one that takes longer waits for a lock
-/// that another thread had.
+/// Timeout for a function that takes microseconds, or for loading a library: one that takes longer waits for a lock held by
+/// another thread.
 const SHORT: Duration = Duration::from_secs(3);
-/// How often a copy that works is looked at.
+/// Polling interval for a busy copy.
 const GLANCE: Duration = Duration::from_millis(2);
-/// Time until the next message, after which it is waited for again.
+/// Timeout for a message, after which the wait starts again.
 const WHILE: Duration = Duration::from_secs(60);
-/// Bytes that are taken from a copy at once.
+/// Bytes read from a copy at once.
 const PIECE: usize = 1 << 18;
-/// Pieces after which the copy is looked at.
+/// Number of reads before the copy is checked again.
 const PIECES: usize = 64;
 const RTLD_NOW: u64 = libc::RTLD_NOW as u64;
 const NONE: Argument<'_> = Argument::Number(0);
 
-/// What the tracer says.
+/// A message of the tracer.
 #[derive(Serialize, Deserialize)]
 pub enum Message {
-    /// Why there is no copy, or no answer: a word for the caller, and a text.
+    /// Why there is no copy or no answer: a keyword for the caller, and a text.
     Failed(String, String),
     /// The pause in seconds, and the copy's process id.
     Copied(f64, i32),
-    /// The same, registers of the thread that was copied, and of others.
+    /// The same, registers of the copied thread, and those of others.
     Memory(f64, i32, Vec<u64>, Vec<(i32, Vec<u64>)>),
     /// The copy's answer.
     Answer(String),
@@ -41,14 +41,14 @@ pub enum Message {
     Asked(f64),
 }
 
-/// What an attachment is to do next.
+/// The next step of an attachment.
 #[derive(Serialize, Deserialize)]
 pub enum Step {
     /// Ask the VM, and wake the main thread if it waits.
     Ask { wake: bool },
-    /// The line is to do nothing any more.
+    /// The line must have no effect any more.
     Withdraw,
-    /// The process's end of the connection is not needed.
+    /// The process's end of the connection is no longer needed.
     Close,
 }
 
@@ -84,7 +84,7 @@ pub fn symbols(pid: i32) -> Result<Symbols, SnapshotError> {
 }
 
 fn say(line: &Line, message: &Message, with: Option<BorrowedFd<'_>>) {
-    // If this process has ended nothing is left to say, which the next look at the line shows.
+    // If this process has ended, there is no recipient, as the next check of the line shows.
     let text = serde_json::to_vec(message).unwrap_or_default();
     let _ = line.send(&text, with);
 }
@@ -93,7 +93,7 @@ fn say_failed(line: &Line, (kind, text): Failure) {
     say(line, &Message::Failed(kind.into(), text), None);
 }
 
-/// The next message of the tracer; `None` if it is not there in time.
+/// The next message of the tracer; `None` on timeout.
 pub fn next(
     tracer: &mut Tracer,
     limit: Duration,
@@ -104,21 +104,21 @@ pub fn next(
     Ok(Some((serde_json::from_slice(&text)?, with)))
 }
 
-/// What a copy is asked for.
+/// A question for a copy.
 pub struct Question {
     pub pid: i32,
-    /// What holds the process.
+    /// A descriptor of the process.
     pub held: OwnedFd,
     pub thread: i32,
     /// The path of this library.
     pub library: String,
-    /// In JSON.
+    /// JSON.
     pub request: String,
-    /// Where what the copy writes goes, and how many bytes of it at most.
+    /// The file for the copy's output, and its maximum size in bytes.
     pub output: Option<(File, u64)>,
 }
 
-/// Has a tracer copy the process of a thread, and ask the copy.
+/// Starts a tracer that copies the process of a thread, and asks the copy.
 pub fn ask(question: Question) -> io::Result<Tracer> {
     let keep = question.output.as_ref().map(|(file, _)| file.as_fd());
     let keep: Vec<_> = keep.into_iter().chain([question.held.as_fd()]).collect();
@@ -137,7 +137,7 @@ pub fn ask(question: Question) -> io::Result<Tracer> {
                 left: *left,
             });
             let answer = answer(&mut copy, pump, line);
-            // The process's memory is its own again before anything else.
+            // First restore the process's own memory.
             drop(copy);
             match answer {
                 Ok(text) => say(line, &Message::Answer(text), None),
@@ -152,14 +152,14 @@ fn begin(question: &Question) -> Result<(Snapshot, Option<Channel>), Failure> {
     let find = |name| symbols.find(name).map_err(system);
     let (is_ruby, during_gc) = (find("ruby_native_thread_p")?, find("rb_during_gc")?);
     let mut copy = Snapshot::take(question.thread).map_err(system)?;
-    // The thread's number may be another process's by now: of a process that is gone, nothing is copied.
+    // The thread id may have been reused: don't copy anything if the process is gone.
     if descriptors::ended(question.held.as_fd()) {
         return Err(system(SnapshotError::Gone));
     }
     let ask = |copy: &mut Snapshot, function: u64, arguments: [Argument<'_>; 2]| {
         copy.ask(function, arguments, SHORT).map_err(system)
     };
-    // Functions of C that answer an int.
+    // C functions that return an int.
     if ask(&mut copy, is_ruby, [NONE, NONE])? as u32 == 0 {
         return Err(("no_ruby", "the thread runs no Ruby".into()));
     }
@@ -187,7 +187,7 @@ fn begin(question: &Question) -> Result<(Snapshot, Option<Channel>), Failure> {
     Ok((copy, channel))
 }
 
-/// Loads the library as the copy sees it; where it does not, from memory. Returns a handle of `dlopen`.
+/// Loads the library from its path as seen by the copy, or else from memory. Returns a handle of `dlopen`.
 fn load(copy: &mut Snapshot, symbols: &Symbols, library: &str) -> Result<u64, Failure> {
     let dlopen = symbols.find("dlopen").map_err(system)?;
     let open = |copy: &mut Snapshot, path: &str| {
@@ -210,7 +210,7 @@ fn load(copy: &mut Snapshot, symbols: &Symbols, library: &str) -> Result<u64, Fa
     Ok(handle)
 }
 
-/// Waits for the answer, and moves what the copy writes meanwhile.
+/// Waits for the answer, and forwards the copy's output meanwhile.
 fn answer(copy: &mut Snapshot, mut pump: Option<Pump<'_>>, line: &Line) -> Result<String, Failure> {
     loop {
         let busy = pump.as_mut().map_or(Ok(false), Pump::some)?;
@@ -228,23 +228,23 @@ fn answer(copy: &mut Snapshot, mut pump: Option<Pump<'_>>, line: &Line) -> Resul
             let sources: Vec<_> = channel.chain([line.as_fd()]).collect();
             wait(&sources, GLANCE).map_err(|error| of_io(&error))?;
         }
-        // Nothing comes on the line but its end.
+        // The only event on the line is its end.
         if wait(&[line.as_fd()], Duration::ZERO).map_err(|error| of_io(&error))? {
             return Err(("gone", "the command ended".into()));
         }
     }
 }
 
-/// Moves what a copy writes to a file.
+/// Copies the output of a copy to a file.
 struct Pump<'a> {
     channel: Channel,
     file: &'a File,
-    /// Bytes that may still come.
+    /// Bytes still allowed.
     left: u64,
 }
 
 impl Pump<'_> {
-    /// Moves what is there; false if that was nothing.
+    /// Copies available data; false if there was none.
     fn some(&mut self) -> Result<bool, Failure> {
         let mut bytes = vec![0; PIECE];
         for piece in 0..PIECES {
@@ -262,7 +262,7 @@ impl Pump<'_> {
     }
 }
 
-/// Has a tracer copy the process of a thread, for its memory to be read; the copy ends with the tracer.
+/// Starts a tracer that copies the process of a thread, to read its memory; the copy ends with the tracer.
 pub fn copy(thread: i32) -> io::Result<Tracer> {
     Tracer::start(&[], |line| match Snapshot::take_with_threads(thread) {
         Err(error) => say_failed(line, failure(&error)),
@@ -276,7 +276,7 @@ pub fn copy(thread: i32) -> io::Result<Tracer> {
     })
 }
 
-/// Has a tracer make a process evaluate a line of Ruby, step by step.
+/// Starts a tracer that makes a process evaluate a line of Ruby, step by step.
 pub fn attach(pid: i32, held: OwnedFd, text: String) -> io::Result<Tracer> {
     Tracer::start(&[held.as_fd()], |line| {
         let mut attachment = match Attachment::begin(pid, held.as_fd(), &text) {
@@ -305,12 +305,12 @@ pub fn attach(pid: i32, held: OwnedFd, text: String) -> io::Result<Tracer> {
             };
             say(line, &message, channel.as_ref().map(AsFd::as_fd));
         }
-        // However the command ended: the next one finds the page free. If the process has ended nothing is left to do.
+        // However the command ended, the page is free for the next one. If the process has ended, there is nothing to do.
         let _ = attachment.withdraw();
     })
 }
 
-/// Asks for the next step of an attachment.
+/// Requests the next step of an attachment.
 pub fn step(tracer: &Tracer, step: &Step) -> io::Result<()> {
     tracer.line.send(&serde_json::to_vec(step)?, None)
 }

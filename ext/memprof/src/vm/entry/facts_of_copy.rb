@@ -1,10 +1,10 @@
 # frozen_string_literal: true
 
-# What Ruby says of its threads and global variables, in a copy of a process that has not loaded memprof.
-# Nothing here waits, reads a file, or calls what a program may have redefined in a subclass of Thread: only
-# this thread runs in the copy.
+# Threads and global variables as seen by Ruby, in a copy of a process that has not loaded memprof. Nothing
+# here waits, reads a file, or calls methods that a subclass of Thread may have redefined: only this thread
+# runs in the copy.
 
-# Frames of what the thread was doing when it was copied: without this one and that of Binding#eval.
+# Frames of the copied thread's own code, without this one and that of Binding#eval.
 depth = caller(0).size - 2
 ->(contents, fibers) do
   describe = Kernel.instance_method(:to_s)
@@ -40,7 +40,7 @@ depth = caller(0).size - 2
     names = ask.(thread, list)
     names.to_h { |name| [":#{name}", encode.(ask.(thread, read, name))] } unless names.empty?
   end
-  # Evaluated code has any name that the program gives it.
+  # Evaluated code may have any file name, chosen by the program.
   frame = ->(location) do
     line = location.to_s
     contents || location.absolute_path ? line : hidden + line.delete_prefix(location.path.to_s)
@@ -59,7 +59,7 @@ depth = caller(0).size - 2
       "backtrace" => frames&.first(100)&.map(&frame)
     }.compact)
   end
-  # One that runs is on its thread's stack.
+  # A running fiber is on its thread's stack.
   suspended = fibers && ObjectSpace.each_object(Fiber).filter_map do |fiber|
     text = Fiber.instance_method(:inspect).bind_call(fiber)
     created_at, status = text.match(/\A#<\S+(?: (.*))? \((suspended[\w ]*)\)>\z/m)&.captures

@@ -1,9 +1,9 @@
-//! Which thread has the GVL.
+//! Finds out which thread has the GVL.
 //!
-//! `ruby_thread_has_gvl_p` is no answer for a thread that sleeps, waits for a Mutex or a Queue, or for its turn: it answers
-//! that the thread did not give the GVL up by `rb_nogvl`. The VM notes the owner in its struct for a Ractor. Where that
-//! note is differs from version to version; it is looked for when the extension is loaded: it names this thread, and ceases
-//! to while this thread has no GVL. If no such word is found, nothing is known.
+//! `ruby_thread_has_gvl_p` is wrong for a thread that sleeps, or waits for a Mutex, a Queue or its turn: it only reports
+//! whether the thread released the GVL by `rb_nogvl`. The VM stores the owner in its struct for a Ractor, at an offset that
+//! differs between versions. It is searched when the extension is loaded: a word that refers to this thread, except while this
+//! thread has released the GVL. Without such a word the owner is unknown.
 
 #[cfg(target_os = "linux")]
 pub use linux::{find, has_gvl};
@@ -20,24 +20,24 @@ mod linux {
     use crate::vm::gvl;
     use crate::vm::heap::typed_data;
 
-    /// Words of the struct of a thread (rb_thread_t) among which its Ractor is; there are many more.
+    /// Words to search for the Ractor in the struct of a thread (rb_thread_t); it has many more.
     const THREAD_WORDS: usize = 8;
-    /// Words of the struct of a Ractor (rb_ractor_t) among which the owner is, at most.
+    /// Maximum words to search for the owner in the struct of a Ractor (rb_ractor_t).
     const RACTOR_WORDS: usize = 256;
-    /// Attempts to give up the GVL, if interrupts are pending.
+    /// Attempts to release the GVL if interrupts are pending.
     const ATTEMPTS: usize = 3;
 
     /// Indices of words.
     struct Places {
-        /// Of a thread: its Ractor.
+        /// In a thread: its Ractor.
         ractor: usize,
-        /// Of a Ractor: the thread that has its GVL.
+        /// In a Ractor: the thread that has its GVL.
         owner: usize,
     }
 
     static PLACES: OnceLock<Option<Places>> = OnceLock::new();
 
-    /// Looks for the note. Called with the GVL.
+    /// Searches for the owner word. Called with the GVL.
     pub fn find(ruby: &Ruby) {
         PLACES.get_or_init(|| places(ruby).ok().flatten());
     }
@@ -73,7 +73,7 @@ mod linux {
         })
     }
 
-    /// Whether this thread, which is one of Ruby's, has the GVL; `None` if that is not known.
+    /// Whether this Ruby thread has the GVL; `None` if unknown.
     pub fn has_gvl() -> Option<bool> {
         let places = PLACES.get()?.as_ref()?;
         let thread = this_thread()?;
@@ -111,11 +111,11 @@ mod linux {
     }
 }
 
-/// Elsewhere it is not looked for.
+/// Not supported on other systems.
 #[cfg(not(target_os = "linux"))]
 pub fn find(_: &magnus::Ruby) {}
 
-/// It is not known.
+/// Always unknown.
 #[cfg(not(target_os = "linux"))]
 pub fn has_gvl() -> Option<bool> {
     None

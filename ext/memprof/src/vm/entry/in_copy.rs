@@ -1,6 +1,6 @@
-//! What is called in a copy of a process that has not loaded memprof: the thread that calls is the only one, and stopped
-//! wherever it was. The library is loaded there by `dlopen`; Ruby does not know of it, and no file of memprof's in Ruby is
-//! read: that would give the GVL up, to a thread that the copy does not have.
+//! Functions called in a copy of a process that has not loaded memprof: the calling thread is the only one, stopped at an
+//! arbitrary point. `dlopen` loads the library there without Ruby's knowledge, and no Ruby file of memprof is read: that would
+//! release the GVL to a thread missing in the copy.
 
 use std::ffi::c_char;
 use std::os::fd::RawFd;
@@ -25,29 +25,28 @@ use crate::vm::symbols::symbols;
 /// Evaluates to a lambda.
 const FACTS: &str = include_str!("facts_of_copy.rb");
 
-/// What is asked for.
+/// A request to the copy.
 #[derive(Deserialize)]
 #[serde(tag = "do", rename_all = "lowercase")]
 enum Request {
     /// A dump of the heap.
     Dump {
-        /// The descriptor to write to.
+        /// Output descriptor.
         output: RawFd,
         format: String,
         compression: String,
         values: String,
-        /// Whether other threads may be given up, where a collection is under way that has to end before.
+        /// Whether to give up other threads if a GC in progress has to finish first.
         alone: bool,
     },
-    /// What each thread does.
+    /// The stack of each thread.
     Stack {
-        /// Whether other threads may be given up.
+        /// Whether to give up other threads.
         alone: bool,
     },
 }
 
-/// Answers a request in JSON by a text in JSON, in memory of malloc: with `error`, or what was asked for. NULL if there is
-/// no memory.
+/// Answers a JSON request with malloc'ed JSON: an `error`, or the result. NULL if out of memory.
 ///
 /// # Safety
 /// `request` is a NUL-terminated string. Only in a copy of a process, where nothing that this does is seen.
@@ -69,8 +68,8 @@ pub unsafe extern "C" fn memprof_answer_in_copy(request: *const c_char) -> *cons
     malloced(answer.to_string().as_bytes()).unwrap_or(std::ptr::null())
 }
 
-/// False for a thread between two Ractors: the VM has one wait for the next Ractor that has something to do, and takes it for
-/// Ruby's meanwhile. Nothing that may raise may be called there.
+/// False for a thread between two Ractors: the VM parks it for the next busy Ractor, and still treats it as a Ruby thread.
+/// Functions that may raise must not be called there.
 fn runs_ruby() -> bool {
     if cfg!(not(ruby_gte_3_3)) {
         return true;
@@ -101,7 +100,7 @@ fn answer(request: &str) -> Result<serde_json::Value, String> {
             }
             let about: Map<String, serde_json::Value> = parsed(&about)?;
             let fibers: serde_json::Value = parsed(&fibers)?;
-            // Other Ractors are gone from the VM's count with their threads.
+            // The VM no longer counts other Ractors, as their threads are gone.
             let ractors = about.get("ractors").filter(|_| among != Among::Alone);
             Ok(json!({ "threads": rows, "fibers": fibers, "ractors": ractors }))
         }
@@ -121,7 +120,7 @@ fn answer(request: &str) -> Result<serde_json::Value, String> {
             let (threads, globals, about, _) = facts(&ruby, contents, false)?;
             let mut about: Map<String, serde_json::Value> = parsed(&about)?;
             heap::binding::data_types(&ruby).map_err(|error| explained(&error))?;
-            // What was allocated to learn this is no part of the process.
+            // Allocations made to find this out are not part of the process.
             let own = before.used_since()?;
             let own = own.iter().map(|object| format!("{object:#x}"));
             about.insert("own_objects".to_owned(), own.collect());
@@ -148,7 +147,7 @@ fn parsed<T: for<'json> Deserialize<'json>>(json: &str) -> Result<T, String> {
     serde_json::from_str(json).map_err(|error| error.to_string())
 }
 
-/// Whether the heap can be read: the copy was made at any moment.
+/// Checks whether the heap can be read: the copy was made at an arbitrary moment.
 fn moment() -> Result<Ruby, String> {
     // SAFETY: both may be called on any thread of a process that runs Ruby.
     unsafe {
@@ -166,24 +165,24 @@ fn moment() -> Result<Ruby, String> {
     Ok(unsafe { Ruby::get_unchecked() })
 }
 
-/// Who is in the copy besides this thread.
+/// Other Ractors in the copy.
 #[derive(PartialEq)]
 enum Among {
-    /// Another copy is needed, and why.
+    /// Another copy is needed, for this reason.
     Unfit(serde_json::Value),
-    /// What the process had.
+    /// All Ractors of the process.
     Others,
-    /// The same, and its heap cannot be walked without waiting for them.
+    /// The same, and the heap cannot be walked without waiting for them.
     Unwalkable,
-    /// Nothing: other threads and Ractors were given up.
+    /// None: other threads and Ractors were given up.
     Alone,
 }
 
-/// Looks at other Ractors: their threads are not here, and the VM would wait for them forever before it goes on with a collection.
+/// Checks for other Ractors: their threads are missing here, and the VM would wait for them forever before it continues a GC.
 fn among_ractors(ruby: &Ruby, request: &Request) -> Result<Among, String> {
     heap::stand_alone();
     if let Some(disable) = symbols().gc_disable_no_rest {
-        // SAFETY: no other thread is here; what the copy allocates starts no collection then.
+        // SAFETY: no other thread is here; what the copy allocates starts no GC then.
         unsafe { disable() };
     }
     let asked = || -> Result<Among, magnus::Error> {
@@ -203,7 +202,7 @@ fn among_ractors(ruby: &Ruby, request: &Request) -> Result<Among, String> {
             return Ok(Among::Others);
         }
         if state.name()? == "none" {
-            // Since 4.0 any walk over the heap waits for the others.
+            // Since 4.0 every heap walk waits for the others.
             return Ok(match cfg!(ruby_gte_4_0) {
                 true => Among::Unwalkable,
                 false => Among::Others,
@@ -219,14 +218,14 @@ fn among_ractors(ruby: &Ruby, request: &Request) -> Result<Among, String> {
             Request::Dump { .. } => {
                 Among::Unfit(json!({ "busy": "a garbage collection is under way" }))
             }
-            // What it allocates may fit into slots that were swept.
+            // Its allocations may fit into slots that were already swept.
             Request::Stack { .. } => Among::Unwalkable,
         })
     };
     asked().map_err(|error| explained(&error))
 }
 
-/// The first of the descriptors that [`occupy_descriptors`] leaves to be opened.
+/// The first descriptor that [`occupy_descriptors`] leaves free.
 fn first_left() -> RawFd {
     const MOST: RawFd = 1 << 16;
     const LEFT: RawFd = 64;
@@ -240,8 +239,8 @@ fn first_left() -> RawFd {
     limit.saturating_sub(LEFT).clamp(3, MOST)
 }
 
-/// The same file under a number that the VM does not know: the one that it has may be that of a descriptor of the VM's, which are
-/// closed in the copy.
+/// A duplicate under a number unknown to the VM: the original number may be that of a VM descriptor, which are closed in the
+/// copy.
 fn out_of_the_way(descriptor: RawFd) -> Result<RawFd, String> {
     // SAFETY: makes a new descriptor.
     let moved = unsafe { libc::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, first_left()) };
@@ -251,8 +250,8 @@ fn out_of_the_way(descriptor: RawFd) -> Result<RawFd, String> {
     }
 }
 
-/// Has each descriptor name something, but for some that are left to be opened. After a fork the VM closes those of its timer,
-/// and aborts if that fails; in the copy they are closed already.
+/// Opens all descriptors except for some left free. After a fork the VM closes those of its timer, and aborts if that fails; in
+/// the copy they are already closed.
 fn occupy_descriptors() {
     for descriptor in 3..first_left() {
         // SAFETY: what is open stays as it is. If dup2 fails, the number is closed as before.
@@ -268,7 +267,7 @@ type Threads = Vec<(Value, String)>;
 type Globals = Vec<(String, Value)>;
 type About = (Threads, Globals, String, String);
 
-/// Of threads and global variables, and what the header says and, if they are asked for, of fibers that do not run, in JSON.
+/// JSON for threads and global variables, the header, and suspended fibers if requested.
 fn facts(ruby: &Ruby, contents: bool, fibers: bool) -> Result<About, String> {
     let found = || -> Result<About, magnus::Error> {
         let lambda: Value = eval_at_top(ruby, FACTS)?;
@@ -288,7 +287,7 @@ fn facts(ruby: &Ruby, contents: bool, fibers: bool) -> Result<About, String> {
     found().map_err(|error| explained(&error))
 }
 
-/// What Ruby code raised, and where: the program may have redefined what it calls.
+/// The exception raised by Ruby code, with its location: the program may have redefined methods that it calls.
 fn explained(error: &magnus::Error) -> String {
     let Some(raised) = error.value() else {
         return error.to_string();

@@ -1,9 +1,9 @@
-//! Functions for a debugger to call: `call (int)memprof_dump_all("heap.json")` in gdb. Those that begin with `heapdump_`
-//! have the names and arguments that they had in the gem heap_dump.
+//! Functions for use in a debugger: `call (int)memprof_dump_all("heap.json")` in gdb. Those with the prefix `heapdump_` have
+//! the names and arguments of the gem heap_dump.
 //!
-//! A debugger stops a process anywhere, so each asks first whether the moment is one at which the heap can be read, and
-//! else says in one line on stderr why not. None of them runs a program's Ruby code, and those that count allocate no Ruby
-//! object.
+//! A debugger stops a process anywhere, so each function first checks whether the heap can be read at this moment, and
+//! otherwise prints the reason as one line on stderr. None of them runs a program's Ruby code, and those that count allocate no
+//! Ruby object.
 
 mod gvl_owner;
 mod in_copy;
@@ -23,7 +23,7 @@ pub use moment::init;
 use moment::when_safe;
 use output::{heap_to, write};
 
-/// Writes the heap as the gem heap_dump did, one JSON array, to `file`, or to `dump.json` if it is NULL.
+/// Writes the heap like the gem heap_dump, as one JSON array, to `file`, or to `dump.json` if it is NULL.
 ///
 /// # Safety
 /// `file` is NULL or a NUL-terminated string.
@@ -36,8 +36,7 @@ pub unsafe extern "C" fn heapdump_dump(file: *const c_char) {
     });
 }
 
-/// Writes the whole heap as `Memprof.dump_all` does, to `file`, or to standard output if it is NULL. Returns 0, or -1 if
-/// that was not possible.
+/// Writes the whole heap like `Memprof.dump_all` to `file`, or to standard output if it is NULL. Returns 0, or -1 on failure.
 ///
 /// # Safety
 /// As [`heapdump_dump`].
@@ -50,8 +49,8 @@ pub unsafe extern "C" fn memprof_dump_all(file: *const c_char) -> c_int {
     })
 }
 
-/// Writes what `Memprof.stats` writes to `file`, or to standard output if it is NULL. Returns 0, or -1 if nothing is
-/// tracked, or that was not possible.
+/// Writes the output of `Memprof.stats` to `file`, or to standard output if it is NULL. Returns 0, or -1 on failure or if
+/// nothing is tracked.
 ///
 /// # Safety
 /// As [`heapdump_dump`].
@@ -74,7 +73,7 @@ pub unsafe extern "C" fn memprof_stats(file: *const c_char) -> c_int {
     })
 }
 
-/// The first that was opened of those that track the whole process: that of `Memprof.start`, if it is there.
+/// The oldest session that tracks the whole process: that of `Memprof.start`, if it exists.
 fn oldest_session() -> Option<SessionId> {
     tracker::with(|tracker| {
         let sessions = &tracker.recorder.sessions;
@@ -88,12 +87,12 @@ fn oldest_session() -> Option<SessionId> {
     .flatten()
 }
 
-/// C's variable arguments, which stable Rust cannot declare, are taken out of the registers that they come in.
+/// Stable Rust cannot declare C's variadic arguments, so they are taken from the registers they are passed in.
 macro_rules! count_objects {
     ($($name:ident),*) => {
-        /// Counts objects and writes the counts to stderr as indented JSON. The arguments are names of classes and
-        /// modules whose objects are counted by class, and NULL or "" after the last. One may hold several names, with
-        /// commas or blanks between them. More than six arguments (eight on arm64) are not seen.
+        /// Counts objects and writes the counts to stderr as indented JSON. The arguments are names of classes and modules
+        /// whose objects to count by class, terminated by NULL or "". An argument may contain several names, separated by
+        /// commas or blanks. Only six arguments are supported (eight on arm64).
         ///
         /// # Safety
         /// All arguments up to the first NULL or "" are NUL-terminated strings.
@@ -108,8 +107,8 @@ macro_rules! count_objects {
             });
         }
 
-        /// As [`heapdump_count_objects_print`], and returns the counts as JSON on one line. The caller has to `free` it.
-        /// NULL if it is not possible.
+        /// As [`heapdump_count_objects_print`], but returns the counts as JSON on one line, which the caller has to `free`.
+        /// NULL on failure.
         ///
         /// # Safety
         /// As [`heapdump_count_objects_print`].
@@ -128,7 +127,7 @@ macro_rules! count_objects {
 count_objects!(first, second, third, fourth, fifth, sixth);
 #[cfg(all(target_arch = "aarch64", not(target_vendor = "apple"), not(windows)))]
 count_objects!(first, second, third, fourth, fifth, sixth, seventh, eighth);
-// Elsewhere arguments after the first come in another place.
+// On other platforms variadic arguments are passed elsewhere.
 #[cfg(not(any(
     all(target_arch = "x86_64", not(windows)),
     all(target_arch = "aarch64", not(target_vendor = "apple"), not(windows))
@@ -169,7 +168,7 @@ fn indented(census: &Census) -> Result<Vec<u8>, String> {
     Ok(json)
 }
 
-/// A copy in memory of malloc, with a NUL at its end.
+/// A malloc'ed copy, terminated by a NUL.
 fn malloced(text: &[u8]) -> Result<*const c_char, String> {
     // SAFETY: room for the text and a NUL is asked for, and written if there is some.
     unsafe {

@@ -1,4 +1,4 @@
-//! Whether the heap can be read at the moment that a debugger has chosen.
+//! Checks whether the heap can be read at the moment chosen by a debugger.
 
 use std::ffi::c_int;
 use std::io::{self, Write};
@@ -15,7 +15,7 @@ use crate::vm::tracker;
 /// Set while the VM is up.
 static VM_UP: AtomicBool = AtomicBool::new(false);
 
-/// Allows the functions to be called, until the VM ends.
+/// Enables the functions until the VM ends.
 pub fn init(ruby: &Ruby) {
     extern "C" fn down(_: *mut rb_sys::ruby_vm_t) {
         VM_UP.store(false, Ordering::Relaxed);
@@ -26,14 +26,14 @@ pub fn init(ruby: &Ruby) {
     gvl_owner::find(ruby);
 }
 
-/// Does the work, or says on stderr why not, and returns `refused`.
-// Inlined, it would give its caller a debugging entry, and as that has no types, a debugger would take the function for one
-// that returns nothing.
+/// Runs `work`, or prints on stderr why that is impossible, and returns `refused`.
+// Inlining would give its caller a debugging entry without types, and a debugger would assume that the function returns
+// nothing.
 #[inline(never)]
 pub fn when_safe<T>(name: &str, refused: T, work: impl FnOnce() -> Result<T, String>) -> T {
     let outcome = catch_unwind(AssertUnwindSafe(|| match obstacle() {
         Some(why) => Err(why.to_owned()),
-        // Above these frames a debugger waits, which does not rescue.
+        // The caller above is a debugger, which does not rescue.
         None => protect(work).unwrap_or_else(|raised| Err(raised.to_string())),
     }));
     let why = match outcome {
@@ -46,7 +46,7 @@ pub fn when_safe<T>(name: &str, refused: T, work: impl FnOnce() -> Result<T, Str
     refused
 }
 
-/// Why the heap cannot be read now.
+/// The reason why the heap cannot be read now.
 fn obstacle() -> Option<&'static str> {
     if !VM_UP.load(Ordering::Relaxed) {
         return Some("not now: Ruby is not running");

@@ -12,7 +12,7 @@ use crate::os_errors;
 use crate::vm::dump_files;
 use crate::vm::heap::file::{dump_file, dump_to};
 
-/// Dumps the heap to a file, which appears when it is whole, or to standard output.
+/// Dumps the heap atomically to a file, or to standard output.
 pub fn heap_to(file: Option<&str>, format: &str) -> Result<(), String> {
     let ruby = Ruby::get().map_err(|error| error.to_string())?;
     let dumped = match file {
@@ -31,7 +31,7 @@ fn stdout() -> ManuallyDrop<File> {
     ManuallyDrop::new(unsafe { File::from_raw_fd(libc::STDOUT_FILENO) })
 }
 
-/// Writes text to a file, which appears when it is whole, or to standard output.
+/// Writes text atomically to a file, or to standard output.
 pub fn write(file: Option<&str>, text: &[u8]) -> Result<(), String> {
     let Some(file) = file else {
         return stdout()

@@ -1,4 +1,4 @@
-//! What the walk needs of Ruby beforehand, and raw words of values.
+//! Prepares a walk with data from Ruby, and reads raw words of values.
 
 use std::ffi::c_int;
 use std::fs::File;
@@ -16,8 +16,8 @@ use super::typed_data::{self, DataTypes, Samples};
 use crate::vm::protect::{eval_at_top, protect};
 use crate::vm::{dump_files, layouts};
 
-/// One object of each type that is looked into; procs whose local variables are known, with different numbers of
-/// parameters and of others.
+/// One object of each type to look into; procs with known local variables, and with different numbers of parameters and other
+/// variables.
 const SAMPLES: &str = "\
     [proc {}, method(:puts), binding, ::Thread.current, [].each, ::Fiber.new {}, {}.compare_by_identity, \
     ::Array.new(20) { |index| [index, index] }.to_h, [\
@@ -27,10 +27,10 @@ const SAMPLES: &str = "\
     proc { memprof_k = memprof_l = memprof_m = memprof_n = memprof_o = 0; \
     [memprof_k, memprof_l, memprof_m, memprof_n, memprof_o] }], ::Object.new, ::Thread.main]";
 
-/// Letters of the variables of each of the procs.
+/// Names of the variables of each proc, one letter each.
 const NAMES: [&str; 3] = ["abc", "defghij", "klmno"];
 
-/// The types, where iseqs have the names of their variables, and where the VM has finalizers: found out once.
+/// The types, and where iseqs store the names of their variables and the VM its finalizers: determined once.
 pub fn data_types(ruby: &Ruby) -> Result<DataTypes, Error> {
     static FOUND: OnceLock<DataTypes> = OnceLock::new();
     match FOUND.get() {
@@ -71,7 +71,7 @@ fn find(ruby: &Ruby) -> Result<DataTypes, Error> {
     })
 }
 
-/// Defines a finalizer, finds it, and takes it back.
+/// Defines a finalizer, finds it, and removes it.
 fn find_finalizers(object: VALUE, finalizer: VALUE, main_thread: VALUE) -> Option<FinalizerTable> {
     layouts::check().ok()?;
     let known = Known {
@@ -105,12 +105,12 @@ fn intern(name: &str) -> ID {
     unsafe { rb_sys::rb_intern2(name.as_ptr().cast(), name.len() as _) }
 }
 
-/// The word that a value is.
+/// The raw word of a value.
 pub fn address(value: Value) -> u64 {
     value.as_raw()
 }
 
-/// A descriptor of our own for the file that the caller's IO has open. A number that is none gives an error.
+/// A duplicate of the descriptor of the caller's open IO. An invalid descriptor gives an error.
 pub fn duplicate(descriptor: c_int) -> io::Result<File> {
     let file = dump_files::borrowed(descriptor)?;
     Ok(file.try_clone_to_owned()?.into())
@@ -121,7 +121,7 @@ pub fn version(_: &Ruby) -> (u8, u8) {
     layouts::running_version()
 }
 
-/// Calls `define`; other Ractors than the first may call the methods that it defines.
+/// Calls `define`; the methods it defines may be called by other Ractors than the first.
 pub fn ractor_safe<T>(define: impl FnOnce() -> T) -> T {
     // SAFETY: sets a flag of the frame that loads the extension, which is running.
     unsafe { rb_sys::rb_ext_ractor_safe(true) };

@@ -11,7 +11,7 @@ use crate::vm::classes::{self, is_singleton};
 use crate::vm::ruby_object::Flags;
 use crate::vm::symbols::symbols;
 
-/// What is known of a class, module or included module.
+/// Data of a class, module or included module.
 ///
 /// # Safety
 /// `object` is one of these.
@@ -65,7 +65,7 @@ pub unsafe fn detail(
     }
 }
 
-/// Shapes below a class, which Ruby 3.1 has not.
+/// Number of shapes below a class; unavailable in Ruby 3.1.
 ///
 /// # Safety
 /// `class` is a T_CLASS.
@@ -91,7 +91,7 @@ unsafe fn variations(class: VALUE) -> Option<u32> {
     }
 }
 
-/// Labels of what a class refers to.
+/// Labels of a class's outgoing references.
 ///
 /// # Safety
 /// `object` is a class, module or included module of the walk; `walk.references` has what it refers to.
@@ -106,8 +106,8 @@ pub unsafe fn label(
     unsafe {
         labels.push((Label::Role(role), rb_sys::rb_class_get_superclass(object)));
         if !flags.is(ruby_value_type::RUBY_T_ICLASS) {
-            // Before instance variables: since Ruby 4.0 the class's `fields` refer to the values of these, and of two labels of
-            // one reference the first is taken.
+            // Before instance variables: since Ruby 4.0 the class's `fields` refer to the values of these, and the first of
+            // two labels for one reference wins.
             constants(walk, object, labels);
             super::contents::collect_ivars(walk, object, labels);
             if is_singleton(object, flags) {
@@ -155,7 +155,7 @@ pub unsafe fn label(
     walk.methods = names;
 }
 
-/// True for a class or module to which modules are prepended: of the included classes right above it, one stands for it.
+/// True for a class or module with prepended modules: one of the included classes right above represents it.
 ///
 /// # Safety
 /// `class` is a class or module of the walk.
@@ -173,7 +173,7 @@ unsafe fn has_prepended(class: VALUE) -> bool {
     }
 }
 
-/// Constants of a class itself. Never loads one that is to be loaded on demand.
+/// Constants of the class itself. Never triggers an autoload.
 unsafe fn constants(walk: &mut Walk, class: VALUE, labels: &mut Vec<(Label, VALUE)>) {
     /// rb_const_entry_t in constant.h: flag and line (32 bits each), value, file.
     const VALUE_WORD: usize = 1;
@@ -187,7 +187,7 @@ unsafe fn constants(walk: &mut Walk, class: VALUE, labels: &mut Vec<(Label, VALU
     }
     let mut found: Vec<(ID, VALUE)> = Vec::new();
     // SAFETY: a class or module; the table, which is the walk's own, gets the entries that the class holds. Memory for
-    // it comes from Ruby's allocator, whose collections are off during the walk.
+    // it comes from Ruby's allocator, whose GC is disabled during the walk.
     unsafe {
         let table = walk.constants.table();
         rb_sys::rb_mod_const_at(class, table.cast());
@@ -197,20 +197,20 @@ unsafe fn constants(walk: &mut Walk, class: VALUE, labels: &mut Vec<(Label, VALU
         }
     }
     for (id, value) in found {
-        // One that is to be loaded on demand has no value yet.
+        // An autoload constant that is not loaded yet has no value.
         if value != rb_sys::Qundef as VALUE {
             labels.push((Label::Constant(walk.names.id(id)), value));
         }
     }
 }
 
-/// A table for the constants of one class after the other.
+/// A table reused for the constants of one class after the other.
 #[derive(Default)]
 pub struct Constants(Option<*mut rb_sys::st_table>);
 
 impl Constants {
     fn table(&mut self) -> *mut rb_sys::st_table {
-        // SAFETY: makes an empty table; the walk has collections off.
+        // SAFETY: makes an empty table; the walk has GC disabled.
         *self
             .0
             .get_or_insert_with(|| unsafe { rb_sys::rb_st_init_numtable() })

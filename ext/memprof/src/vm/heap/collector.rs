@@ -1,4 +1,4 @@
-//! What the collector knows of an object.
+//! The GC's data on an object.
 
 use std::sync::OnceLock;
 
@@ -7,7 +7,7 @@ use rb_sys::{ID, VALUE};
 
 use crate::vm::symbols::symbols;
 
-/// The flags that the collector keeps, and what it counts since Ruby 4.0.
+/// Flags set by the GC, and its counts since Ruby 4.0.
 #[derive(Default)]
 pub struct Collector {
     pub flags: Flags,
@@ -47,7 +47,7 @@ fn ids() -> &'static Ids {
     })
 }
 
-/// Makes the names known: interning one may allocate, which the walk may not.
+/// Interns the names in advance: that may allocate, which the walk must not do.
 pub fn init() {
     ids();
     if let Some(gc_flags) = symbols().gc_flags {
@@ -60,7 +60,7 @@ pub fn init() {
     }
 }
 
-/// What the collector says of most objects is what it said of the one before: the names and their flags.
+/// Cache: most objects have the same flags as the previous one.
 #[derive(Default)]
 pub struct Last {
     names: [ID; 8],
@@ -71,8 +71,8 @@ impl Last {
     /// The flags of the first `count` names.
     #[inline(always)]
     fn flags(&mut self, names: &[ID; 8], count: usize) -> Flags {
-        // Behind the last name both have zeros. All are compared, without a branch for each; and read one by one, as they
-        // were written just now: to read two at once the processor would have to wait for that.
+        // Unused entries are zero in both. All are compared without branches, and read one by one: they were just written, and
+        // a wider load would stall on store forwarding.
         let other = (names.iter().zip(&self.names)).fold(0, |other, (one, two)| {
             // SAFETY: a reference to what was written.
             other | (unsafe { std::ptr::read_volatile(one) } ^ two)
@@ -97,10 +97,10 @@ impl Last {
     }
 }
 
-/// What the collector knows of `object`.
+/// The GC's data on `object`.
 ///
 /// # Safety
-/// `object` is a slot that holds an object, and no collection runs.
+/// `object` is a slot that holds an object, and no GC runs.
 #[inline(always)]
 pub unsafe fn of(last: &mut Last, object: VALUE) -> Collector {
     let mut collector = Collector::default();
@@ -132,7 +132,7 @@ pub unsafe fn of(last: &mut Last, object: VALUE) -> Collector {
     collector
 }
 
-/// The VM names flags in the order that they have here, so each is looked for behind the one before.
+/// The VM returns flags in the order of these names, so each is searched after the previous one.
 struct Names {
     ids: &'static Ids,
     next: usize,

@@ -1,4 +1,4 @@
-//! What an object refers to, with labels.
+//! Outgoing references of objects, with labels.
 
 use std::ffi::c_int;
 use std::io;
@@ -15,7 +15,7 @@ use super::{class, details, imemo, ivars, plain, ruby_value, shapes, streams, te
 use crate::vm::ruby_object::Flags;
 use crate::vm::symbols::symbols;
 
-/// True if an object that is no T_OBJECT, class or module has instance variables or the like.
+/// True if an object other than a T_OBJECT, class or module has instance variables or the like.
 #[inline]
 pub fn has_fields(flags: Flags) -> bool {
     if cfg!(ruby_gte_4_0) {
@@ -25,7 +25,7 @@ pub fn has_fields(flags: Flags) -> bool {
     }
 }
 
-/// True if all that an object refers to is found in the object itself, so that the VM need not be asked.
+/// True if all outgoing references can be read from the object itself, so that the VM need not be asked.
 #[inline(always)]
 pub fn is_plain(flags: Flags) -> bool {
     match Kind(flags.value_type() as u8) {
@@ -37,10 +37,10 @@ pub fn is_plain(flags: Flags) -> bool {
     }
 }
 
-/// Asks the VM what an object refers to, if that is needed.
+/// Asks the VM for an object's outgoing references, if necessary.
 ///
 /// # Safety
-/// `object` is a slot that holds an object; the collector does not run.
+/// `object` is a slot that holds an object; GC does not run.
 #[inline]
 pub unsafe fn references(walk: &mut Walk, object: VALUE, flags: Flags) {
     walk.references.clear();
@@ -50,7 +50,7 @@ pub unsafe fn references(walk: &mut Walk, object: VALUE, flags: Flags) {
     }
 }
 
-/// Writes the edges of an object. The class is none of them.
+/// Writes the edges of an object, without its class.
 ///
 /// # Safety
 /// As [`references`], which was called for the object.
@@ -65,7 +65,7 @@ pub unsafe fn edges<W: LiveWriter>(
         return unsafe { plain::entries(pass, object) };
     }
     if is_plain(flags) && !flags.is(ruby_value_type::RUBY_T_OBJECT) {
-        // A number; the others of its kind are described by `plain`.
+        // A number; `plain` describes the others of its kind.
         return Ok(());
     }
     if flags.is(ruby_value_type::RUBY_T_OBJECT) {
@@ -99,7 +99,7 @@ fn ivars<W: LiveWriter>(pass: &mut Pass<'_, W>, object: VALUE) -> io::Result<()>
     outcome
 }
 
-/// Labels of what an object refers to, by its type; values that are no references are among them.
+/// Labels of outgoing references by the object's type, including values that are not references.
 unsafe fn label(walk: &mut Walk, object: VALUE, flags: Flags, labels: &mut Vec<(Label, VALUE)>) {
     // SAFETY: an object of the walk; each arm reads the struct of its type.
     let roles: Roles = unsafe {
@@ -166,11 +166,11 @@ unsafe fn label(walk: &mut Walk, object: VALUE, flags: Flags, labels: &mut Vec<(
             collect_ivars(walk, object, labels);
         }
     }
-    // Behind the instance variables, whose values may be of these types, too.
+    // After the instance variables, whose values may have these types, too.
     by_type(walk, roles, labels);
 }
 
-/// Types of references, and what a reference of that type is.
+/// Types of references, and the role of a reference of that type.
 type Roles = &'static [(ruby_value_type, &'static str)];
 
 fn words(walk: &mut Walk, object: VALUE, names: &[&'static str], labels: &mut Vec<(Label, VALUE)>) {
@@ -183,7 +183,7 @@ fn words(walk: &mut Walk, object: VALUE, names: &[&'static str], labels: &mut Ve
     }
 }
 
-/// References of a type have a role.
+/// Labels references by their type.
 fn by_type(walk: &mut Walk, roles: Roles, labels: &mut Vec<(Label, VALUE)>) {
     if roles.is_empty() {
         return;
@@ -205,7 +205,7 @@ pub fn collect_ivars(walk: &mut Walk, object: VALUE, labels: &mut Vec<(Label, VA
     });
 }
 
-/// Classes have class variables, and the VM's own, where other objects have instance variables.
+/// Classes have class variables and internal ones where other objects have instance variables.
 fn ivar_label(name: NameId, walk: &Walk) -> Label {
     let text = walk.names.tables.name(name);
     if text.starts_with("@@") {
@@ -286,7 +286,7 @@ unsafe fn members(walk: &mut Walk, object: VALUE, labels: &mut Vec<(Label, VALUE
     }
 }
 
-/// Writes labelled values, of the references those only that the VM names, and then references without a label.
+/// Writes labeled values, among references only those that the VM reports, and then the unlabeled references.
 fn merge<W: LiveWriter>(
     pass: &mut Pass<'_, W>,
     labels: &[(Label, VALUE)],
@@ -320,7 +320,7 @@ fn merge<W: LiveWriter>(
     Ok(())
 }
 
-/// True for what is written also if it is no reference: a program's data, unlike the VM's own words.
+/// True for contents that are written even if they are not references: a program's data, unlike internal words of the VM.
 fn is_content(label: Label) -> bool {
     !matches!(label, Label::Role(_) | Label::None)
 }

@@ -1,6 +1,6 @@
-//! Memory of this process, wherever it may be: an address that is none is an answer, not a crash.
+//! Reads memory of this process at any address: an unmapped address gives an error instead of a crash.
 
-/// Copies words; `None` if some of them are not there.
+/// Copies words; `None` if some of them are not mapped.
 #[cfg(target_os = "linux")]
 pub fn copy_words(address: usize, words: usize) -> Option<Vec<u64>> {
     let mut buffer = vec![0u64; words];
@@ -20,7 +20,7 @@ pub fn copy_words(address: usize, words: usize) -> Option<Vec<u64>> {
     (count == length as isize).then_some(buffer)
 }
 
-/// Without such a call nothing is found out, and local variables have no names.
+/// Without such a system call nothing is detected, and local variables have no names.
 #[cfg(not(target_os = "linux"))]
 pub fn copy_words(_: usize, _: usize) -> Option<Vec<u64>> {
     None

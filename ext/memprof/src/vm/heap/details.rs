@@ -1,4 +1,4 @@
-//! What is known of an object by its type.
+//! Type-specific data of objects.
 
 use memprof_dump::record::{Detail, Flags as Bits, Kind, Object, Value};
 use rb_sys::{StableApiDefinition, VALUE, ruby_fl_type, ruby_value_type};
@@ -15,7 +15,7 @@ pub const HASH_DEFAULT: usize = if cfg!(ruby_gte_3_3) { 2 } else { 3 };
 /// Word of struct RRegexp with the source.
 const REGEXP_SOURCE: usize = 3;
 
-/// A slot that says nothing but its type: one that waits for its finalizer, or a syntax node of a parser.
+/// A slot with nothing but its type: a zombie waiting for its finalizer, or a syntax node of a parser.
 pub fn bare(address: VALUE, kind: Kind, slot_size: u32) -> Object<'static> {
     Object {
         address,
@@ -35,7 +35,7 @@ pub fn bare(address: VALUE, kind: Kind, slot_size: u32) -> Object<'static> {
     }
 }
 
-/// The class word, where it is a class. Objspace writes it up to Ruby 3.1 also where it is none (`raw`).
+/// The class word if it is a class. Up to Ruby 3.1 objspace writes it even if it is not (`raw`).
 ///
 /// # Safety
 /// `object` is a slot that holds an object.
@@ -52,7 +52,7 @@ pub unsafe fn class(object: VALUE, flags: Flags, raw: bool) -> VALUE {
     }
 }
 
-/// Bytes of an object with what it holds by malloc. The VM is asked only where the slot is not all there is.
+/// Bytes of an object including its malloc'ed memory. The VM is only asked if there may be more than the slot.
 ///
 /// # Safety
 /// `object` is a slot with these flags that holds an object.
@@ -74,7 +74,7 @@ pub unsafe fn memsize(object: VALUE, flags: Flags, slot_size: u32) -> u64 {
     unsafe { asked_memsize(object) }.unwrap_or(u64::from(slot_size))
 }
 
-/// The same, as the VM counts it; `None` if it does not.
+/// The same, as counted by the VM; `None` if it does not count this type.
 ///
 /// # Safety
 /// `object` is a slot that holds an object.
@@ -102,10 +102,10 @@ pub unsafe fn word(object: VALUE, index: usize) -> VALUE {
     unsafe { *(object as *const VALUE).add(index) }
 }
 
-/// What is known by type, and the flags that go with it.
+/// Type-specific data, and the flags that belong to it.
 ///
 /// # Safety
-/// `object` is a slot with these flags that holds an object; the collector does not run; `walk.references` is filled
+/// `object` is a slot with these flags that holds an object; GC does not run; `walk.references` is filled
 /// for the types that need it.
 pub unsafe fn detail(walk: &mut Walk, object: VALUE, flags: Flags) -> (Detail<'static>, Bits) {
     let mut bits = Bits::default();
@@ -176,8 +176,8 @@ pub unsafe fn detail(walk: &mut Walk, object: VALUE, flags: Flags) -> (Detail<'s
     (detail, bits)
 }
 
-/// What the table of a hash compares keys by: the address of its functions. `None` for one that has no table (a few entries
-/// that are not compared by identity).
+/// How the table of a hash compares keys: the address of its functions. `None` for one without a table (few entries, not
+/// compared by identity).
 ///
 /// # Safety
 /// `hash` is a T_HASH.
@@ -185,7 +185,7 @@ pub unsafe fn detail(walk: &mut Walk, object: VALUE, flags: Flags) -> (Detail<'s
 pub unsafe fn compared_by(hash: VALUE) -> Option<usize> {
     /// RHASH_ST_TABLE_FLAG in internal/hash.h.
     const HAS_TABLE: usize = 1 << 15;
-    /// Word of struct RHash with the table, up to Ruby 3.2 its address, and of the table with its functions (st.h).
+    /// Word of struct RHash with the table (up to Ruby 3.2 its address), and word of the table with its functions (st.h).
     const TABLE: usize = if cfg!(ruby_gte_3_3) { 3 } else { 2 };
     const FUNCTIONS: usize = 1;
     // SAFETY: the caller vouches; a hash with this flag has a table.
@@ -210,7 +210,7 @@ pub unsafe fn compares_by_identity(types: &typed_data::DataTypes, hash: VALUE) -
     types.identity != 0 && unsafe { compared_by(hash) } == Some(types.identity)
 }
 
-/// Where in the shared array the elements of an array begin that has them from there, as a fact.
+/// The offset of a shared array's elements in the array that owns them, as a fact.
 ///
 /// # Safety
 /// `array` is a T_ARRAY with shared elements; `walk.references` has what it refers to.
@@ -219,7 +219,7 @@ unsafe fn offset(walk: &mut Walk, array: VALUE) {
         // SAFETY: what an object of the walk refers to is an object.
         unsafe { Flags::of(**other) }.is(ruby_value_type::RUBY_T_ARRAY)
     };
-    // Instance variables may be arrays, too: the elements are in one of them only.
+    // Instance variables may be arrays, too: only one of them contains the elements.
     let offset = walk.references.iter().filter(is_array).find_map(|root| {
         // SAFETY: both are arrays, which nothing changes.
         let (own, all) = unsafe { (super::contents::slice(array), super::contents::slice(*root)) };
@@ -256,7 +256,7 @@ pub unsafe fn hash(walk: &mut Walk, object: VALUE, flags: Flags) -> Detail<'stat
 #[inline(always)]
 pub fn array_bits(flags: Flags, length: u64) -> Bits {
     let mut bits = Bits::default();
-    // Ruby 3.1 does not report it for an empty one.
+    // Ruby 3.1 does not report it for an empty array.
     let is_reported = length > 0 || cfg!(ruby_gte_3_2);
     bits.set(Bits::EMBEDDED, has_elements_inside(flags) && is_reported);
     bits.set(Bits::SHARED, is_shared_array(flags) && length > 0);
@@ -273,7 +273,7 @@ pub fn is_shared_array(flags: Flags) -> bool {
     flags.0 & ruby_fl_type::RUBY_ELTS_SHARED as usize != 0 && flags.0 & EMBEDDED_ARRAY == 0
 }
 
-/// True for an object whose instance variables, if they are not in a hash table, are in its slot.
+/// True for an object whose instance variables are in its slot, unless they are in a hash table.
 #[inline(always)]
 pub fn has_slots_inside(flags: Flags) -> bool {
     /// ROBJECT_EMBED of 3.1.
@@ -299,7 +299,7 @@ pub fn is_embedded_object(flags: Flags) -> bool {
     flags.0 & EMBED != 0
 }
 
-/// Ruby 3.1 does not say it.
+/// Ruby 3.1 does not report it.
 #[cfg(not(ruby_gte_3_2))]
 pub fn is_embedded_object(_: Flags) -> bool {
     false
@@ -317,14 +317,14 @@ pub unsafe fn is_too_complex(object: VALUE, flags: Flags) -> bool {
         .is_some_and(|too_complex| unsafe { too_complex(object) })
 }
 
-/// Number of instance variables as objspace counts them: before 3.2 the room for them, later those that are there.
+/// Number of instance variables as in objspace: before 3.2 the allocated room, later those that are set.
 ///
 /// # Safety
 /// `object` is a T_OBJECT.
 #[inline]
 pub unsafe fn ivar_slots(object: VALUE, flags: Flags) -> u64 {
     if cfg!(ruby_gte_3_2) {
-        // Since 4.0 an object id is kept like an instance variable.
+        // Since 4.0 an object id is stored like an instance variable.
         let has_id = cfg!(ruby_gte_4_0) && shapes::has_object_id(flags);
         // SAFETY: the caller vouches.
         return unsafe { rb_sys::rb_ivar_count(object) } as u64 + u64::from(has_id);

@@ -1,4 +1,4 @@
-//! A dump without any Ruby code around it, for those who call it from a debugger.
+//! A dump without any Ruby code, for use in a debugger.
 
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
@@ -17,13 +17,13 @@ use super::{Globals, Request, binding};
 use crate::os_errors;
 use crate::vm::dump_files;
 
-/// What is to be written, and what Ruby said of threads and global variables.
+/// Options of the dump, and facts from Ruby about threads and global variables.
 pub struct Facts {
-    /// Its format.
+    /// Format of the dump.
     pub format: Format,
-    /// How it is compressed.
+    /// Compression of the dump.
     pub compression: Compression,
-    /// What it contains of values.
+    /// Which values it contains.
     pub policy: Policy,
     /// Facts about each thread, as JSON.
     pub threads: Vec<(Value, String)>,
@@ -31,7 +31,7 @@ pub struct Facts {
     pub globals: Vec<(String, Value)>,
     /// The process.
     pub pid: u32,
-    /// What else the header says of it.
+    /// Additional facts for the header.
     pub about: Map<String, serde_json::Value>,
 }
 
@@ -49,8 +49,7 @@ impl Facts {
     }
 }
 
-/// Dumps the heap to a file, which appears under its name when it is whole. Called with the GVL, where allocating Ruby
-/// objects is allowed.
+/// Dumps the heap atomically to a file. Called with the GVL, where allocating Ruby objects is allowed.
 pub fn dump_file(ruby: &Ruby, path: &str, format: &str) -> Result<Counts, String> {
     let unfinished = format!("{path}.IN_PROGRESS");
     dump_files::write_whole(
@@ -61,8 +60,8 @@ pub fn dump_file(ruby: &Ruby, path: &str, format: &str) -> Result<Counts, String
     )
 }
 
-/// As [`dump_file`], to a file that is open. No second thread writes it: with `set scheduler-locking on` a debugger lets
-/// only the thread run that it calls in, and would wait for the other one forever.
+/// As [`dump_file`], to an open file. It is written by this thread: with `set scheduler-locking on` a debugger runs only the
+/// calling thread, which would wait for another one forever.
 pub fn dump_to(ruby: &Ruby, file: File, format: &str) -> Result<Counts, String> {
     dump_with(ruby, file, Facts::none(format)?)
 }
@@ -108,7 +107,7 @@ pub fn dump_with(ruby: &Ruby, file: File, facts: Facts) -> Result<Counts, String
     Ok(counts)
 }
 
-/// A text can't be found again by its mark.
+/// A random key, so that texts cannot be guessed from their marks.
 fn random_key() -> Key {
     let random = RandomState::new();
     Key([random.hash_one(1), random.hash_one(2)])

@@ -1,5 +1,5 @@
-//! Which finalizers belong to which object. The VM has a table of them that no function lists, in a struct that differs from
-//! version to version. So its place is found out, once, with a finalizer that is known.
+//! Finds the finalizers of objects. No function lists the VM's table of them, which is in a struct that differs between
+//! versions. So its location is determined once, by a known finalizer.
 
 use std::ffi::{c_int, c_void};
 
@@ -11,13 +11,13 @@ use super::ruby_value::is_address;
 use crate::vm::ruby_object::Flags;
 use crate::vm::symbols::symbols;
 
-/// Where the VM has the address of the table.
+/// Address of the VM's pointer to the table.
 #[derive(Clone, Copy, Debug)]
 pub struct FinalizerTable {
     place: usize,
 }
 
-/// A finalizer that was defined just now, so that it is among the last ones in the table.
+/// A finalizer just defined, so that it is among the last ones in the table.
 pub struct Known {
     pub object: VALUE,
     pub finalizer: VALUE,
@@ -25,18 +25,18 @@ pub struct Known {
     pub main_thread: usize,
 }
 
-/// Words of the structs of a thread, the VM and its heap that are looked at. They are larger, or end within.
+/// Maximum words to search in the structs of a thread, the VM and its heap. They are larger, or end earlier.
 const THREAD: usize = 128;
 const VM: usize = 2048;
 const HEAP: usize = 512;
 /// Words of an st_table (ruby/st.h) and of its entries (st.c: hash, key, record).
 const TABLE: usize = 7;
 const ENTRY: usize = 3;
-/// Entries that are looked at, from the end.
+/// Entries to check, from the end.
 const LAST: u64 = 64;
 
 impl FinalizerTable {
-    /// Follows the thread to its VM, which has the main thread, and the VM to its heap, which has its bounds.
+    /// Follows the thread to its VM, which refers to the main thread, and the VM to its heap, which has its bounds.
     pub fn find(known: &Known) -> Option<Self> {
         symbols().table_foreach?;
         let mut seen = FxHashSet::default();
@@ -61,8 +61,8 @@ impl FinalizerTable {
         None
     }
 
-    /// The array of finalizers of each object, by the object's address. Allocates no Ruby object. Called with the GVL,
-    /// outside a collection.
+    /// The array of finalizers of each object, by the object's address. Allocates no Ruby object. Called with the GVL, outside
+    /// a GC.
     pub fn entries(self) -> FxHashMap<u64, u64> {
         unsafe extern "C" fn collect(object: usize, finalizers: usize, entries: usize) -> c_int {
             // SAFETY: the map outlives the call that this is a callback of.
@@ -83,7 +83,7 @@ impl FinalizerTable {
     }
 }
 
-/// Words at an address, as many of them as are there.
+/// Words at an address, as many as are mapped.
 fn copy_most(address: usize, words: usize) -> Vec<u64> {
     let mut size = words;
     while size >= THREAD / 2 {
@@ -95,20 +95,20 @@ fn copy_most(address: usize, words: usize) -> Vec<u64> {
     Vec::new()
 }
 
-/// What may be addresses among the words there.
+/// Possible addresses among the words there.
 fn pointers(address: usize, words: usize) -> impl Iterator<Item = usize> {
     let words = copy_most(address, words);
     let places = words.into_iter().map(|word| word as usize);
     places.filter(|place| *place > 1 << 16 && *place >> 47 == 0 && place % 8 == 0)
 }
 
-/// Whether two words beside each other are the lowest and the highest address of something that the object is in.
+/// Whether two adjacent words are the lowest and highest address of a range that contains the object.
 fn has_bounds_around(words: &[u64], object: VALUE) -> bool {
     let is_around = |low: u64, high: u64| low <= object && object < high;
     (words.windows(2)).any(|pair| pair[0] > 1 << 16 && is_around(pair[0], pair[1]))
 }
 
-/// Whether there is a table, and the known finalizer among its last entries.
+/// Whether there is a table, with the known finalizer among its last entries.
 fn has_known(table: u64, known: &Known) -> bool {
     if table % 8 != 0 || table < 1 << 16 {
         return false;
@@ -131,7 +131,7 @@ fn has_known(table: u64, known: &Known) -> bool {
     })
 }
 
-/// Whether an embedded array has the finalizer, behind the object's id or alone.
+/// Whether an embedded array has the finalizer, after the object's id or alone.
 fn has(array: u64, finalizer: VALUE) -> bool {
     let words = match is_address(array as VALUE) {
         true => copy_words(array as usize, 4),

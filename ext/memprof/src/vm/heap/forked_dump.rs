@@ -1,7 +1,7 @@
-//! Dumping in a forked child: the program goes on as soon as it is forked, while the child writes what it saw.
+//! Dumping in a forked child: the program continues after the fork, while the child writes its snapshot.
 //!
-//! The child is made by fork(2) itself, not by Ruby's: hooks of the program do not run in it, and threads keep the state
-//! they had. It never returns to Ruby, collects no garbage, allocates no Ruby object, and ends with `_exit`.
+//! The child is created by fork(2) itself, not by Ruby's: the program's hooks don't run in it, and threads keep their state. It
+//! never returns to Ruby, runs no GC, allocates no Ruby object, and ends with `_exit`.
 
 use std::ffi::c_int;
 use std::fs::File;
@@ -13,17 +13,17 @@ use crate::os_errors;
 use crate::vm::process_memory;
 use crate::vm::protect::protect;
 
-/// Signals whose handlers are Ruby's, which must not run in the child.
+/// Signals with handlers of Ruby, which must not run in the child.
 const SIGNALS: c_int = 65;
 
-/// How much lower the child's priority is: who lets a child write wants the program disturbed least.
+/// Nice value of the child, to disturb the program as little as possible.
 const NICE: c_int = 10;
 
 /// A child that dumps.
 pub struct Child {
-    /// Its process.
+    /// Its process id.
     pub pid: libc::pid_t,
-    /// Where it reports, in one line of JSON, what it wrote or why it failed.
+    /// Pipe for its report, one line of JSON: the result, or the reason of a failure.
     pub report: OwnedFd,
 }
 
@@ -49,7 +49,7 @@ pub fn fork(file: File, request: Request) -> io::Result<Child> {
 fn child(file: File, report: &OwnedFd, request: Option<Request>) -> ! {
     isolate(&[file.as_raw_fd(), report.as_raw_fd()]);
     wait_to_write(&file);
-    // Whatever is raised must not leave this function: the child would go on as a second copy of the program.
+    // No panic must leave this function: the child would continue as a second copy of the program.
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         protect(|| match request {
             Some(request) => walk_in_child(file, request),
@@ -78,8 +78,8 @@ fn failure(message: &str) -> String {
     format!("{}\n", serde_json::json!({ "error": message }))
 }
 
-/// Makes the child harmless: no handler of Ruby's runs in it, no core file comes of it, connections and files of the
-/// program are not held open by it, and it gives way. The thread that writes, begun later, inherits that.
+/// Isolates the child: it runs no Ruby signal handlers, leaves no core file, holds none of the program's connections and files
+/// open, and has a lower priority. The writer thread, started later, inherits that.
 fn isolate(keep: &[c_int]) {
     // SAFETY: these calls change only the child.
     unsafe {
@@ -87,7 +87,7 @@ fn isolate(keep: &[c_int]) {
             libc::signal(signal, libc::SIG_DFL);
         }
         libc::signal(libc::SIGPIPE, libc::SIG_IGN);
-        // What the program is sent as a group is not meant for the child.
+        // Signals to the program's process group are not meant for the child.
         for signal in [libc::SIGINT, libc::SIGHUP, libc::SIGQUIT, libc::SIGTSTP] {
             libc::signal(signal, libc::SIG_IGN);
         }
@@ -104,8 +104,8 @@ fn isolate(keep: &[c_int]) {
     close_all_but(keep);
 }
 
-/// Has the child sleep while a pipe is full. One that does not block, as Ruby's pipes, would be tried again and again, and
-/// a child that no one reads from would seem to make progress, see `Dump::Child`.
+/// Makes the child sleep while a pipe is full. A nonblocking pipe, as Ruby's are, would be retried continuously, and a child
+/// without a reader would seem to make progress, see `Dump::Child`.
 fn wait_to_write(file: &File) {
     // SAFETY: changes a flag of an open file.
     unsafe {
@@ -116,7 +116,7 @@ fn wait_to_write(file: &File) {
     }
 }
 
-/// Closes inherited descriptors, but for standard error and those that are kept.
+/// Closes inherited descriptors, except for standard error and those in `keep`.
 fn close_all_but(keep: &[c_int]) {
     let mut keep = keep.to_vec();
     keep.push(libc::STDERR_FILENO);

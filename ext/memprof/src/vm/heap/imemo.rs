@@ -1,6 +1,6 @@
-//! Objects of the VM's own: iseqs, environments, method entries, call caches.
+//! Internal objects of the VM: iseqs, environments, method entries, call caches.
 //!
-//! Their structs (vm_core.h, method.h, vm_callinfo.h) are the same from Ruby 3.1 to 4.0 in the words that are read here.
+//! The words of their structs (vm_core.h, method.h, vm_callinfo.h) that are read here are the same from Ruby 3.1 to 4.0.
 
 use memprof_dump::record::{Detail, Label, NameId, Value};
 use rb_sys::{ID, VALUE};
@@ -13,19 +13,19 @@ use crate::vm::ruby_object::Flags;
 #[cfg(ruby_gte_4_0)]
 const FIELDS: u32 = 13;
 
-/// True for the object that holds the instance variables of one that has no room for them (Ruby 4.0).
+/// True for the object with the instance variables of one that has no room for them (Ruby 4.0).
 #[cfg(ruby_gte_4_0)]
 pub fn is_fields(flags: Flags) -> bool {
     flags.imemo_type() == FIELDS
 }
 
-/// Before Ruby 4.0 there is none.
+/// Doesn't exist before Ruby 4.0.
 #[cfg(not(ruby_gte_4_0))]
 pub fn is_fields(_: Flags) -> bool {
     false
 }
 
-/// True for types that hold nothing by malloc: of these the VM counts the slot alone.
+/// True for types without malloc'ed memory: the VM counts only their slot.
 #[inline]
 pub fn is_in_slot(flags: Flags) -> bool {
     matches!(flags.imemo_type(), CREF | CALLCACHE)
@@ -38,7 +38,7 @@ unsafe fn word(object: VALUE, index: usize) -> VALUE {
     unsafe { *(object as *const VALUE).add(index) }
 }
 
-/// What is known of an imemo.
+/// Data of an imemo.
 ///
 /// # Safety
 /// `object` is an imemo of the walk.
@@ -55,7 +55,7 @@ pub unsafe fn detail(walk: &mut Walk, object: VALUE, flags: Flags) -> Detail<'st
             let class = word(object, 1);
             let entry = word(object, 2);
             let live = class != 0 && class != rb_sys::Qundef as VALUE;
-            // Before 4.0 objspace names the method also when the class is gone.
+            // Before 4.0 objspace names the method even if the class was freed.
             let names_method = if cfg!(ruby_gte_4_0) { live } else { true };
             if cfg!(ruby_gte_3_3) && names_method && ruby_value::is_address(entry) {
                 let id = word(entry, 3);
@@ -79,7 +79,7 @@ pub unsafe fn detail(walk: &mut Walk, object: VALUE, flags: Flags) -> Detail<'st
 /// File, first line and name of an iseq, as facts.
 ///
 /// # Safety
-/// `iseq` is an iseq, or something else that the VM keeps in its place, which is left out.
+/// `iseq` is an iseq, or something else that the VM stores in its place, which is ignored.
 pub unsafe fn place(walk: &mut Walk, iseq: VALUE) {
     // SAFETY: an object of the walk. The functions read what an iseq with a body has; none of them allocates.
     unsafe {
@@ -102,7 +102,7 @@ pub unsafe fn place(walk: &mut Walk, iseq: VALUE) {
     }
 }
 
-/// True if the iseq has its path: while it is compiled it may have none, and the VM's functions would follow a null.
+/// True if the iseq has its path: during compilation it may have none, and the VM's functions would dereference a null.
 unsafe fn complete(walk: &Walk, iseq: VALUE) -> bool {
     match &walk.data_types.locals {
         // SAFETY: an iseq with a body.
@@ -111,7 +111,7 @@ unsafe fn complete(walk: &Walk, iseq: VALUE) -> bool {
     }
 }
 
-/// Labels of what an imemo refers to.
+/// Labels of an imemo's outgoing references.
 ///
 /// # Safety
 /// `object` is an imemo of the walk.
@@ -154,7 +154,7 @@ pub unsafe fn label(
     }
 }
 
-/// Variables of an environment, by name: rb_env_t is flags, iseq, ep, env, env_size.
+/// Variables of an environment by name: rb_env_t is flags, iseq, ep, env, env_size.
 ///
 /// # Safety
 /// `object` is an environment.
@@ -186,7 +186,7 @@ unsafe fn env(walk: &mut Walk, object: VALUE, labels: &mut Vec<(Label, VALUE)>) 
     labels.push((Label::Role(walk.names.word("iseq")), unsafe {
         word(object, 1)
     }));
-    // The environment around it.
+    // The outer environment.
     for index in 0..walk.references.len() {
         let reference = walk.references[index];
         // SAFETY: what an object of the walk refers to is an object.

@@ -1,8 +1,7 @@
 //! Instance variables.
 //!
-//! The VM looks up their names again for each object. Objects with the same layout have the same names in the same places; so
-//! the VM is asked for some objects, and where its answers are what their slots hold, in the order of the slots, the
-//! others are read without it.
+//! The VM looks up their names for each object again. Objects with the same layout have the same names in the same slots. So
+//! the VM is asked for some objects; if its answers match their slots in order, the others are read without it.
 
 use std::ffi::c_int;
 
@@ -16,18 +15,18 @@ use crate::vm::ruby_object::Flags;
 
 const UNDEF: VALUE = rb_sys::Qundef as VALUE;
 
-/// Objects in which slots and answers agree, but that have a value twice: so many of them are as good as one that has
-/// different values, which distinguishes the slots.
+/// Number of objects with matching slots but duplicate values that count as much as one with distinct values, which identify
+/// the slots.
 const AGREEING: u32 = 32;
 
-/// Which slot of an object has which instance variable.
+/// Maps an object's slots to instance variables.
 #[derive(Default)]
 pub struct Layout {
-    /// By slot; `None` for one that was empty so far.
+    /// By slot; `None` for one that was always empty so far.
     names: Vec<Option<NameId>>,
-    /// Objects that agreed.
+    /// Number of objects that matched.
     seen: u32,
-    /// One did not.
+    /// Whether one did not match.
     refuted: bool,
 }
 
@@ -50,7 +49,7 @@ impl Layout {
         self.names.get(slot).copied().flatten()
     }
 
-    /// Compares the slots of an object with what the VM says of it.
+    /// Compares the slots of an object with the VM's answer.
     pub fn learn(&mut self, names: &mut Names, slots: &[VALUE], answer: &[(ID, VALUE)]) {
         let filled = || (slots.iter().enumerate()).filter(|(_, value)| **value != UNDEF);
         let values = answer.iter().map(|(_, value)| value);

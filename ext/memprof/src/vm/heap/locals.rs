@@ -1,5 +1,5 @@
-//! Where an iseq has the names of its local variables. The body of an iseq differs from version to version and is in no
-//! header; so the place is found out, once, from procs whose variables are known.
+//! Finds the names of an iseq's local variables. The body of an iseq differs between versions and is not in any header, so the
+//! offset is determined once, from procs with known variables.
 
 use rb_sys::{ID, VALUE};
 
@@ -10,7 +10,7 @@ use super::copy_memory::copy_words;
 pub struct LocalTable {
     /// Address of the array of names.
     table: usize,
-    /// Their number.
+    /// Its length.
     size: usize,
     /// The path: a String, or an Array of path and real path.
     path: usize,
@@ -23,7 +23,7 @@ pub struct Probe {
     pub path: VALUE,
 }
 
-/// Bytes of the body that are looked at. It is larger in all versions.
+/// Bytes of the body to search. It is larger in all versions.
 const BODY: usize = 320;
 /// More local variables than any method has.
 const MOST: u32 = 1 << 16;
@@ -31,7 +31,7 @@ const MOST: u32 = 1 << 16;
 const ISEQ_BODY: usize = 2;
 
 impl LocalTable {
-    /// Finds the places, if all probes agree on them.
+    /// Finds the offsets, if all probes agree on them.
     pub fn find(probes: &[Probe]) -> Option<LocalTable> {
         let mut candidates: Option<Vec<LocalTable>> = None;
         for probe in probes {
@@ -45,7 +45,7 @@ impl LocalTable {
             });
         }
         let candidates = candidates?;
-        // The number of parameters, where it happens to be the same, is further away from the table.
+        // If the number of parameters happens to be the same, it is further away from the table.
         candidates
             .into_iter()
             .min_by_key(|one| one.size.abs_diff(one.table))
@@ -71,7 +71,7 @@ impl LocalTable {
         }
     }
 
-    /// True if the iseq has a path: one that is being compiled may not have it yet.
+    /// True if the iseq has a path: during compilation it may not have one yet.
     ///
     /// # Safety
     /// As [`LocalTable::names`].
@@ -119,7 +119,7 @@ fn candidates_of(probe: &Probe) -> Vec<LocalTable> {
     candidates
 }
 
-/// True for the path's String, or the array of it and the real path (whose first embedded element is it).
+/// True for the path's String, or the array of it and the real path (whose first embedded element it is).
 fn is_path(word: u64, path: VALUE) -> bool {
     word == path
         || (super::ruby_value::is_address(word as VALUE)

@@ -13,7 +13,7 @@ const DEFINITION: usize = 2;
 const CALLED_ID: usize = 3;
 const OWNER: usize = 4;
 
-/// Bits of the flags (IMEMO_FL_USER3 and 5): made for a module's method in the class that includes it; replaced by another.
+/// Flag bits (IMEMO_FL_USER3 and 5): created for a module's method in the class that includes it; replaced by another.
 const COMPLEMENTED: usize = 1 << 19;
 const INVALIDATED: usize = 1 << 21;
 
@@ -37,8 +37,8 @@ pub unsafe fn id(entry: VALUE) -> ID {
     unsafe { word(entry, CALLED_ID) as ID }
 }
 
-/// True for a method of this class or module itself. What a class refers to besides are entries of its caches: methods that
-/// it inherits, and that there is no method.
+/// True for a method of this class or module itself. Its other references are entries of its caches: inherited methods, and
+/// negative lookups.
 ///
 /// # Safety
 /// `entry` is a method entry of the walk.
@@ -61,7 +61,7 @@ pub unsafe fn is_of(entry: VALUE, owner: VALUE) -> bool {
     }
 }
 
-/// True for a refined method that the class has also without the refinement: the entry refers to that one's.
+/// True for a refined method that the class also has without the refinement: the entry refers to that one.
 ///
 /// # Safety
 /// As [`is_of`].

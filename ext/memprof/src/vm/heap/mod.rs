@@ -1,8 +1,7 @@
-//! Dumping the heap: a walk over it ([`walk`]) makes a record of each object, which a format writes.
+//! Dumps the heap: a walk ([`walk`]) creates a record for each object, which a format writes.
 //!
-//! During the walk the collector is off, no Ruby object is allocated and nothing is written to any object; since Ruby
-//! 4.0 other Ractors are paused. What needs Ruby code (threads' backtraces, global variables) is asked for before, by
-//! `lib/memprof/dump`.
+//! During the walk the GC is disabled, no Ruby object is allocated and no object is written to; since Ruby 4.0 other Ractors
+//! are paused. Data that needs Ruby code (threads' backtraces, global variables) is collected before by `lib/memprof/dump`.
 
 pub mod binding;
 pub mod capture;
@@ -65,24 +64,24 @@ use name_table::Names;
 use pass::Pass;
 use walk::{Scope, Walk};
 
-/// What to dump, and how.
+/// Contents and options of a dump.
 pub struct Request {
     /// Format, compression, version of Ruby.
     pub options: Options,
-    /// What is written of contents.
+    /// Which values are written.
     pub values: Values,
     /// Notes before the roots, the header first.
     pub before: Vec<(NoteKind, String)>,
-    /// Whether the header is to say where the memory of the process goes. Not where other threads may be stopped while they
-    /// hold a lock of malloc.
+    /// Whether to add the memory use of the process to the header. Not if other threads may be stopped while they hold a malloc
+    /// lock.
     pub memory: bool,
-    /// What this process shares with the one that it was forked from, if a child is to write that.
+    /// Memory shared with the parent process, if a child is to report it.
     pub worker: Option<process_memory::Worker>,
     /// Notes after the objects.
     pub after: Vec<(NoteKind, String)>,
-    /// Only what this session recorded.
+    /// Only objects recorded by this session.
     pub session: Option<SessionId>,
-    /// Types that are looked into, and facts about threads.
+    /// Types to look into, and facts about threads.
     pub data_types: DataTypes,
     /// Names of global variables by their values.
     pub globals: Globals,
@@ -95,12 +94,12 @@ impl Request {
     }
 }
 
-/// What was written, and the bytes of the file.
+/// Counts of written records, and bytes of the file.
 pub type Written = (Counts, u64);
 
-/// Prepares what would allocate Ruby objects later, in the walk. Called with the GVL.
+/// Prepares anything that would allocate Ruby objects during the walk. Called with the GVL.
 pub fn prepare() {
-    // What has no name for want of memory is interned again in the walk, which rescues, too.
+    // Names that can't be interned for lack of memory are interned again in the walk, which also rescues.
     let _ = protect(|| {
         collector::init();
         structs::init();
@@ -108,7 +107,7 @@ pub fn prepare() {
     naming::name_frames();
 }
 
-/// Whether the heap can be walked over now. Called with the GVL.
+/// Checks whether the heap can be walked now. Called with the GVL.
 fn check() -> io::Result<()> {
     layouts::check().map_err(|why| io::Error::new(io::ErrorKind::Unsupported, why))?;
     let symbols = symbols();
@@ -131,7 +130,7 @@ fn check() -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a collection runs that this is called in. One of another Ractor ends soon.
+/// Whether this is called during a GC. A GC of another Ractor ends soon.
 fn is_collecting() -> bool {
     const PATIENCE: u32 = 100;
     // SAFETY: reads a flag of the VM.
@@ -152,10 +151,10 @@ pub fn dump(file: File, request: Request, worker: Worker) -> io::Result<Written>
     choose(file, request, worker)
 }
 
-/// As [`dump`], in a forked child, which has other Ractors standing still already and is never to collect garbage.
+/// As [`dump`], in a forked child, where other Ractors are already stopped and GC must never run.
 fn walk_in_child(file: File, request: Request) -> io::Result<Written> {
     match symbols().gc_disable_no_rest {
-        // SAFETY: called with the GVL, outside a collection. Leaves one that is under way as it is.
+        // SAFETY: called with the GVL, outside a GC. Leaves one that is under way as it is.
         Some(gc_disable_no_rest) => unsafe { gc_disable_no_rest() },
         // SAFETY: as above; ends one that is under way.
         None => unsafe { rb_sys::rb_gc_disable() as VALUE },
@@ -163,7 +162,7 @@ fn walk_in_child(file: File, request: Request) -> io::Result<Written> {
     choose(file, request, Worker::ThreadOfChild)
 }
 
-/// Dumps by a walk that is compiled for the format, where that is worth its size, else by one for all formats.
+/// Dumps with a walk compiled for the format, if that is worth its size, or else with one for all formats.
 fn choose(file: File, request: Request, worker: Worker) -> io::Result<Written> {
     // In a child nothing else runs.
     let noisy = worker != Worker::ThreadOfChild;
@@ -209,7 +208,7 @@ fn write<W: LiveWriter>(
     Ok((counts, bytes(&writer)))
 }
 
-/// Measured here, and not with the other facts of the header: a forked child does it while the program goes on.
+/// Measured here, not with the other facts of the header: a forked child does it while the program continues.
 fn note_memory(request: &mut Request, forked: bool) {
     let header = (request.before.iter_mut()).find(|(kind, _)| *kind == NoteKind::Header);
     let Some((_, header)) = header.filter(|_| request.memory) else {
@@ -226,8 +225,8 @@ fn note_memory(request: &mut Request, forked: bool) {
     }
 }
 
-/// Walks over the heap. Whatever the VM may raise in it ends here: the collector's state and the writer are the callers',
-/// and these go on as after any other error.
+/// Walks the heap. Any exception from the VM is caught here: the GC state and the writer belong to the callers, which continue
+/// as after any other error.
 fn pass<W: LiveWriter>(writer: &mut W, request: Request) -> io::Result<Counts> {
     protect(|| walk_over(writer, request))?
 }
@@ -246,26 +245,26 @@ fn walk_over<W: LiveWriter>(writer: &mut W, request: Request) -> io::Result<Coun
     writer.finish(&walk.names.tables, true)
 }
 
-/// Calls `work` with the collector off, and other Ractors standing still where that can be.
+/// Calls `work` with GC disabled, and with other Ractors paused where possible.
 fn with_quiet_heap<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     struct Enable(bool);
     impl Drop for Enable {
         fn drop(&mut self) {
             if self.0 {
-                // SAFETY: called with the GVL; collections were on before.
+                // SAFETY: called with the GVL; GC was enabled before.
                 unsafe { rb_sys::rb_gc_enable() };
             }
         }
     }
     barrier(|| {
-        // SAFETY: called with the GVL, outside a collection. Ends one that is under way.
+        // SAFETY: called with the GVL, outside a GC. Ends one that is under way.
         let disabled = unsafe { rb_sys::rb_gc_disable() } as VALUE;
         let _enable = Enable(disabled == rb_sys::Qfalse as VALUE);
         work()
     })
 }
 
-/// Whether no other thread exists, as in a copy of a process, whatever the VM knows of others.
+/// Whether no other thread exists, as in a copy of a process, regardless of the VM's state.
 static ALONE: AtomicBool = AtomicBool::new(false);
 
 /// From now on no dump waits for other Ractors.
@@ -273,7 +272,7 @@ pub fn stand_alone() {
     ALONE.store(true, Ordering::Relaxed);
 }
 
-/// Calls `work` while other Ractors are paused, where the VM can do that (4.0), or while they get no new memory (up to 3.2).
+/// Calls `work` while other Ractors are paused, if supported (4.0), or can't get memory (up to 3.2).
 fn barrier<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     struct Call<W, T> {
         work: Option<W>,
@@ -312,7 +311,7 @@ fn barrier<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     }
 }
 
-/// Holds the VM's lock, where the VM has one that others can take.
+/// The VM's lock, if the VM has one that others can take.
 struct VmLock(Option<c_uint>);
 
 impl VmLock {

@@ -1,4 +1,4 @@
-//! Names of what is on the heap, interned: the walk asks for the same few over and over.
+//! Interned names of the heap: the walk keeps asking for the same few.
 
 use std::ffi::CStr;
 
@@ -16,7 +16,7 @@ use crate::vm::{classes, dump_files, tracker};
 /// Slots of a direct-mapped cache.
 const SLOTS: usize = 4096;
 
-/// What was found out once, by address or ID: all of it in a map, what was used last before that.
+/// Cached results by address or ID: all of them in a map, preceded by the most recent ones.
 struct Cache<T: Copy> {
     slots: Vec<Option<(u64, T)>>,
     all: FxHashMap<u64, T>,
@@ -56,7 +56,7 @@ impl<T: Copy> Cache<T> {
         value
     }
 
-    /// What was put last in the place of the key, if it is this one's. For what is computed as fast as it is found in a map.
+    /// The last entry in the key's slot, if it is for this key. For results that are as fast to compute as to find in a map.
     #[inline]
     fn last(&mut self, key: u64) -> Option<T> {
         self.slot(key)
@@ -64,14 +64,14 @@ impl<T: Copy> Cache<T> {
             .map(|(_, value)| value)
     }
 
-    /// Keeps what is not in the map until another one takes its place.
+    /// Caches an entry outside of the map until another one takes its slot.
     fn put_last(&mut self, key: u64, value: T) -> T {
         *self.slot(key) = Some((key, value));
         value
     }
 }
 
-/// Names by ID. IDs are numbered, so a table by their numbers has most of them.
+/// Names by ID. IDs are numbered, so most are in a table by number.
 #[derive(Default)]
 struct Ids {
     /// The ID and its name.
@@ -80,12 +80,12 @@ struct Ids {
 }
 
 impl Ids {
-    /// Larger numbers are none: words of the VM's structs may be something else in a version to come.
+    /// Larger numbers are invalid: in a future version, words of the VM's structs may have another meaning.
     const MOST: usize = 1 << 22;
-    /// No ID.
+    /// Not an ID.
     const FREE: (u32, NameId) = (u32::MAX, NameId(0));
 
-    /// Operators are IDs themselves, those of other names have four bits more (ID_SCOPE_SHIFT in id.h).
+    /// Operators are IDs themselves; IDs of other names are shifted by four bits (ID_SCOPE_SHIFT in id.h).
     #[inline]
     fn number(id: ID) -> usize {
         if id < 1024 {
@@ -122,11 +122,11 @@ impl Ids {
     }
 }
 
-/// The names, and the caches before them. Keys are IDs, and addresses of classes, which nothing frees during the walk.
+/// The names and their caches. Keys are IDs, and addresses of classes, which are not freed during the walk.
 pub struct Names {
     /// The interned texts.
     pub tables: Tables,
-    /// What is written of contents.
+    /// Which values are written.
     pub values: Values,
     ids: Ids,
     symbols: Cache<NameId>,
@@ -137,11 +137,11 @@ pub struct Names {
     c_strings: Cache<NameId>,
     /// Kinds of imemo.
     imemos: [Option<NameId>; 16],
-    /// Sites with the lines of the application that called them.
+    /// Sites with the application lines that called them.
     sites: FxHashMap<profile::SiteId, (SiteId, Option<SiteId>)>,
-    /// Names of files of code, as they are shown.
+    /// File names of code, as displayed.
     files: FxHashMap<NameId, NameId>,
-    /// What replaces numbers, where they are not shown.
+    /// The replacement of hidden numbers.
     hidden: Option<NameId>,
 }
 
@@ -165,7 +165,7 @@ impl Names {
         }
     }
 
-    /// A number of the program's, as far as it may be shown.
+    /// A number from the program, or its replacement if numbers are hidden.
     #[inline(always)]
     pub fn number(&self, number: Value) -> Value {
         match self.hidden {
@@ -174,8 +174,8 @@ impl Names {
         }
     }
 
-    /// The name of a file of code. Code that was evaluated has any name that the program gave it, so in a dump without
-    /// contents there must be such a file.
+    /// The file name of code. Evaluated code may have any name chosen by the program, so a dump without contents only shows
+    /// names of existing files.
     pub fn file(&mut self, file: NameId) -> NameId {
         let Some(hidden) = self.hidden else {
             return file;
@@ -192,8 +192,8 @@ impl Names {
     /// A word of the walk's own.
     #[inline]
     pub fn word(&mut self, word: &'static str) -> NameId {
-        // Not by its text: a word that the program has at two addresses is interned twice, as one name. With its length,
-        // as one word may lie at the beginning of another.
+        // Not keyed by its text: a word at two addresses is interned twice, as one name. The length is included, as one word
+        // may be a prefix of another at the same address.
         let key = word.as_ptr() as u64 ^ (word.len() as u64) << 48;
         match self.words.get(key) {
             Some(name) => name,
@@ -204,7 +204,7 @@ impl Names {
         }
     }
 
-    /// Name of an instance variable, constant, method and the like. IDs of the VM's own, which have none, get one.
+    /// Name of an instance variable, constant, method and the like. Internal IDs of the VM without a name get one.
     #[inline]
     pub fn id(&mut self, id: ID) -> NameId {
         match self.ids.get(id) {
@@ -216,7 +216,7 @@ impl Names {
         }
     }
 
-    /// Name of an ID that a program can write; `None` for one of the compiler's.
+    /// Name of an ID that can be written in a program; `None` for one of the compiler's.
     pub fn named(&mut self, id: ID) -> Option<NameId> {
         id_text(id).is_some().then(|| self.id(id))
     }
@@ -253,7 +253,7 @@ impl Names {
         }
     }
 
-    /// Name of the class that `class` answers for an object with this class word.
+    /// Name of the class returned by `class` for an object with this class word.
     #[inline]
     pub fn class(&mut self, class_word: VALUE) -> Option<NameId> {
         if class_word == 0 {
@@ -289,7 +289,7 @@ impl Names {
         name
     }
 
-    /// The text of a String of the VM's: a path, a label. `None` if it is none.
+    /// The text of an internal String of the VM: a path, a label. `None` if it is not a String.
     pub fn string(&mut self, string: VALUE) -> Option<NameId> {
         match self.strings.last(string) {
             Some(name) => name,
@@ -308,7 +308,7 @@ impl Names {
         }
     }
 
-    /// A C string of the VM's, or of a library.
+    /// A C string of the VM or of a library.
     ///
     /// # Safety
     /// `text` is null, or ends with a NUL, and does not change.
@@ -325,7 +325,7 @@ impl Names {
         Some(self.c_strings.put(key, name))
     }
 
-    /// Name of a kind of imemo, as `iseq`.
+    /// Name of a kind of imemo, such as `iseq`.
     #[inline]
     pub fn imemo(&mut self, flags: Flags) -> NameId {
         let kind = flags.imemo_type() as usize % 16;
@@ -342,7 +342,7 @@ impl Names {
         }
     }
 
-    /// Where and when the tracker saw the object at `address` being made.
+    /// Where and when the tracker saw the object at `address` being allocated.
     pub fn allocation(&mut self, address: u64) -> Option<Allocation> {
         tracker::with(|tracker| {
             let recorder = &tracker.recorder;

@@ -7,7 +7,7 @@ use super::details::word;
 use super::ruby_value;
 use super::walk::Walk;
 
-/// The two numbers of a Rational or Complex, also those that are no objects.
+/// The two numbers of a Rational or Complex, including immediates.
 ///
 /// # Safety
 /// `object` is one of these: two VALUEs behind the header.
@@ -22,8 +22,7 @@ pub unsafe fn numbers(walk: &mut Walk, object: VALUE, names: [&'static str; 2]) 
     Detail::None
 }
 
-/// Most words of an Integer that is written in decimal digits, of which that are some twenty thousand: to find them takes a
-/// time that grows with the square of the words.
+/// Maximum words of an Integer to write in decimal, some twenty thousand digits: the conversion takes quadratic time.
 const DECIMAL_WORDS: usize = 1024;
 
 /// Digits of an Integer that is an object: decimal up to [`DECIMAL_WORDS`], hexadecimal beyond.
@@ -81,7 +80,7 @@ pub unsafe fn bignum(walk: &mut Walk, object: VALUE) -> Detail<'static> {
     })
 }
 
-/// The decimal digits of a number whose words come the lowest first.
+/// The decimal digits of a number whose lowest word comes first.
 fn decimal(words: &[u64]) -> String {
     /// The largest power of ten in a word, and its zeros.
     const POWER: u64 = 10_000_000_000_000_000_000;

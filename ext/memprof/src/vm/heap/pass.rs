@@ -1,6 +1,6 @@
 //! One pass over the heap: each object becomes a record for the writer.
 //!
-//! It is compiled for the writer that it has: what goes on for each object and each edge is to become one piece of code.
+//! Monomorphized for its writer, so that the work for each object and each edge is compiled into one piece of code.
 
 use std::ffi::{c_int, c_void};
 use std::io;
@@ -17,14 +17,14 @@ use crate::vm::ruby_object::Flags;
 use crate::vm::symbols::symbols;
 use crate::vm::tracker;
 
-/// The walk, and where its records go.
+/// The walk and the writer of its records.
 pub struct Pass<'w, W> {
     pub walk: Walk,
     pub writer: &'w mut W,
 }
 
 impl<W: LiveWriter> Pass<'_, W> {
-    /// Notes before, roots, shapes, objects, notes after. The collector must not run meanwhile.
+    /// Writes the notes before, roots, shapes, objects, and notes after. The GC must not run meanwhile.
     pub fn run(
         &mut self,
         before: &[(NoteKind, String)],
@@ -55,7 +55,7 @@ impl<W: LiveWriter> Pass<'_, W> {
     fn objects(&mut self) -> io::Result<()> {
         if let Some(each_objects) = symbols().each_objects {
             let pass: *mut Self = self;
-            // SAFETY: called with the GVL, outside a collection; `page` is given the pass, which outlives the call.
+            // SAFETY: called with the GVL, outside a GC; `page` is given the pass, which outlives the call.
             unsafe { each_objects(page::<W>, pass.cast()) };
         }
         self.walk.take_error().map_or(Ok(()), Err)
@@ -80,7 +80,7 @@ impl<W: LiveWriter> Pass<'_, W> {
         if flags.has_finalizer() && !flags.is(ruby_value_type::RUBY_T_ZOMBIE) {
             self.walk.finalizers.push(address);
         }
-        // SAFETY: a slot that holds an object (not free, moved or dead); the collector does not run.
+        // SAFETY: a slot that holds an object (not free, moved or dead); GC does not run.
         if unsafe { plain::describe(self, address, flags, slot_size)? } {
             return Ok(());
         }
@@ -97,7 +97,7 @@ impl<W: LiveWriter> Pass<'_, W> {
             self.writer.object(&self.walk.names.tables, &object)?;
             return self.writer.end(&self.walk.names.tables);
         }
-        // SAFETY: a slot that holds an object (not free, moved or dead); the collector does not run.
+        // SAFETY: a slot that holds an object (not free, moved or dead); GC does not run.
         let (collector, memsize, class) = unsafe {
             (
                 collector::of(&mut self.walk.collector, address),
@@ -124,7 +124,7 @@ impl<W: LiveWriter> Pass<'_, W> {
             address,
             kind,
             class,
-            // Objspace's lines, the ones without labels, have no place for it.
+            // objspace's lines, which have no labels, have no field for it.
             class_name: if kind == Kind::IMEMO || !self.walk.scope.labels {
                 None
             } else {
@@ -146,8 +146,7 @@ impl<W: LiveWriter> Pass<'_, W> {
         self.end()
     }
 
-    /// Puts an edge behind the others, field by field: made as a whole and then copied, it takes the processor several
-    /// times as long.
+    /// Appends an edge field by field: built as a whole and then copied, it would take several times as long.
     #[inline(always)]
     fn push(&mut self, label: Label, value: Value, preview: Option<&'static [u8]>) {
         let length = self.walk.edges.len();
@@ -194,7 +193,7 @@ impl<W: LiveWriter> Pass<'_, W> {
         self.passed()
     }
 
-    /// An edge with the value that a word of the VM is.
+    /// An edge with the value of a VM word.
     #[inline(always)]
     pub fn edge(&mut self, label: Label, word: VALUE) -> io::Result<()> {
         if !W::LABELS && !ruby_value::is_address(word) {
@@ -236,7 +235,7 @@ impl<W: LiveWriter> Pass<'_, W> {
         Ok(())
     }
 
-    /// As [`Pass::edge`], for one that goes to the writer with those that follow it.
+    /// As [`Pass::edge`], for one that is passed to the writer together with those that follow it.
     #[inline(always)]
     pub fn queue(&mut self, label: Label, word: VALUE) -> io::Result<()> {
         let value = ruby_value::decode(&mut self.walk.names, word);
@@ -252,7 +251,7 @@ impl<W: LiveWriter> Pass<'_, W> {
         Ok(())
     }
 
-    /// The object is complete.
+    /// Ends the object's record.
     #[inline(always)]
     pub fn end(&mut self) -> io::Result<()> {
         self.flush()?;

@@ -1,5 +1,5 @@
-//! Strings, arrays, hashes and plain objects that have all they hold in themselves: nearly all objects of a program. What
-//! they share with others is in a template ([`super::template_cache`]), so only the rest of each is read.
+//! Strings, arrays, hashes and plain objects that are self-contained: nearly all objects of a program. Data common to many of
+//! them is in a template ([`super::template_cache`]), so only the rest of each is read.
 
 use std::io;
 
@@ -14,13 +14,13 @@ use super::walk::Walk;
 use super::{collector, contents, details, ivars, ruby_value, text};
 use crate::vm::ruby_object::{self, Flags};
 
-/// Word of a string that is not in its slot with its capacity (struct RString).
+/// Word with the capacity of a string that is not embedded (struct RString).
 const CAPACITY: usize = 4;
 
-/// Describes an object; false if it is not of those that this can describe.
+/// Describes an object; false if it is not one of these.
 ///
 /// # Safety
-/// `address` is a slot with these flags that holds an object; the collector does not run.
+/// `address` is a slot with these flags that holds an object; GC does not run.
 #[inline(always)]
 pub unsafe fn describe<W: LiveWriter>(
     pass: &mut Pass<'_, W>,
@@ -43,7 +43,7 @@ pub unsafe fn describe<W: LiveWriter>(
         match Kind(flags.value_type() as u8) {
             Kind::STRING => one.string(pass)?,
             Kind::ARRAY => one.array(pass)?,
-            // It has a fact of its own.
+            // Needs an extra fact.
             Kind::HASH
                 if W::LABELS && details::compares_by_identity(&pass.walk.data_types, address) =>
             {
@@ -57,7 +57,7 @@ pub unsafe fn describe<W: LiveWriter>(
     Ok(true)
 }
 
-/// An object that is described.
+/// The object being described.
 struct One {
     address: VALUE,
     flags: Flags,
@@ -199,7 +199,7 @@ impl One {
         Ok(())
     }
 
-    /// What the collector knows of the object, and the number of its template.
+    /// The GC's data on the object, and its template id.
     #[inline(always)]
     unsafe fn template_id<W: LiveWriter>(
         &self,
@@ -213,7 +213,7 @@ impl One {
             collector,
             ..
         } = &mut pass.walk;
-        // SAFETY: an object, as the caller vouches; the collector does not run.
+        // SAFETY: an object, as the caller vouches; GC does not run.
         let collector = unsafe { collector::of(collector, self.address) };
         let bits = Bits(bits.0 | collector.flags.0);
         let key = template_cache::key(self.flags, self.class, bits, self.slot_size, collector.age);
@@ -222,7 +222,7 @@ impl One {
         (collector, number)
     }
 
-    /// Begins the record. `counted` is what [`counted`] says of the object.
+    /// Begins the record. `counted` is the result of [`counted`] for the object.
     #[inline(always)]
     unsafe fn begin<W: LiveWriter>(
         &self,
@@ -290,7 +290,7 @@ pub unsafe fn entries<W: LiveWriter>(pass: &mut Pass<'_, W>, hash: VALUE) -> io:
     Ok(())
 }
 
-/// Bytes that an object says it has besides its slot.
+/// Bytes of an object outside of its slot, by its own fields.
 ///
 /// # Safety
 /// `object` is a plain string, array, hash or object with these flags.
@@ -308,13 +308,13 @@ unsafe fn counted(object: VALUE, flags: Flags) -> u64 {
     }
 }
 
-/// What the VM adds to the slot and to what is counted, the same for all objects that are like this one: the end of a
-/// string, the room of a shape. `None` where it is not, or where an object does not say what it has.
+/// Bytes that the VM adds to the slot and to [`counted`], the same for all objects of this template: a string's terminator, the
+/// room of a shape. `None` if it varies, or if an object's fields don't tell its size.
 ///
 /// # Safety
 /// As [`counted`].
 pub unsafe fn overhead(object: VALUE, flags: Flags, slot_size: u32) -> Option<u64> {
-    /// Bytes behind a string: the widest character.
+    /// Bytes of a string's terminator: the widest character.
     const END: u64 = 4;
     // SAFETY: the caller vouches.
     let (counted, all) = unsafe { (counted(object, flags), details::asked_memsize(object)) };

@@ -1,5 +1,4 @@
-//! Memory that the walk reads soon, asked for early: what objects hold lies all over the process, and waiting for it would
-//! take longer than all else.
+//! Prefetches memory for the walk: the memory of objects is scattered all over the process, and cache misses would dominate.
 
 use memprof_dump::record::Kind;
 use rb_sys::{VALUE, ruby_value_type};
@@ -7,16 +6,15 @@ use rb_sys::{VALUE, ruby_value_type};
 use super::{details, imemo, text};
 use crate::vm::ruby_object::Flags;
 
-/// Slots between the object that is described and those whose memory is asked for: first what they point at, later what
-/// that points at.
+/// Distance in slots from the object being described to those whose memory is prefetched: first what they point to, later what
+/// that points to.
 const FAR: usize = 4;
 const NEAR: usize = 2;
 
-/// Words of a slot that are looked at. No Ruby so far has smaller slots; one that had would be walked over without looking
-/// ahead.
+/// Words of a slot to read. No Ruby so far has smaller slots; such slots would not be prefetched.
 const WORDS: usize = 5;
 
-/// Asks for what the slots behind `slot` hold. `end` is the end of the heap page.
+/// Prefetches the memory of the slots after `slot`. `end` is the end of the heap page.
 #[inline]
 pub fn look(slot: VALUE, stride: usize, end: VALUE) {
     if stride < WORDS * size_of::<VALUE>() {
@@ -33,11 +31,11 @@ pub fn look(slot: VALUE, stride: usize, end: VALUE) {
     }
 }
 
-/// Of objects that are read without the VM only what is read: what an array in its slot refers to, for one, lies anywhere,
-/// and to ask for it takes time.
+/// For objects read without the VM, prefetches only memory that is read: the elements of an embedded array, for example, are
+/// scattered, and prefetching takes time.
 ///
 /// # Safety
-/// `slot` is a slot of a heap page, of [`WORDS`] words or more. Nothing writes to it meanwhile: the collector is off, and
+/// `slot` is a slot of a heap page, of [`WORDS`] words or more. Nothing writes to it meanwhile: GC is disabled, and
 /// this thread has the GVL.
 #[inline]
 unsafe fn first(slot: VALUE) {
@@ -78,7 +76,7 @@ unsafe fn second(slot: VALUE) {
         return;
     }
     match flags.imemo_type() {
-        // The body of an iseq has several lines; the second word is where its instructions are.
+        // The body of an iseq has several cache lines; the second word points to its instructions.
         imemo::ISEQ => {
             for line in 1..5 {
                 touch(held + 64 * line);
@@ -92,7 +90,7 @@ unsafe fn second(slot: VALUE) {
     }
 }
 
-/// Asks for the memory at an address, which may be none.
+/// Prefetches the memory at an address, which may be invalid.
 #[inline(always)]
 pub fn touch(address: VALUE) {
     #[cfg(target_arch = "x86_64")]

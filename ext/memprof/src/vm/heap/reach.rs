@@ -1,4 +1,4 @@
-//! What the VM says that objects and its roots refer to.
+//! Outgoing references of objects and roots, as reported by the VM.
 
 use std::ffi::{CStr, c_char, c_void};
 
@@ -7,17 +7,17 @@ use rb_sys::VALUE;
 use super::prefetch;
 use crate::vm::symbols::symbols;
 
-/// What the VM says `object` refers to, in the order that it marks in. If references are to be `looked_at`, their memory
-/// is asked for early.
+/// Outgoing references of `object` as reported by the VM, in marking order. If references are to be `looked_at`, their memory
+/// is prefetched.
 ///
 /// # Safety
-/// `object` is a slot that holds an object, and no collection runs.
+/// `object` is a slot that holds an object, and no GC runs.
 pub unsafe fn reachable(object: VALUE, references: &mut Vec<VALUE>, looked_at: bool) {
     unsafe extern "C" fn collect<const LOOKED_AT: bool>(reference: VALUE, references: *mut c_void) {
         // SAFETY: the vector outlives the call that this is a callback of. Room was made for the push by Rust's own
         // allocator, which calls nothing of Ruby's; it ends the process where it has no memory left.
         unsafe { &mut *references.cast::<Vec<VALUE>>() }.push(reference);
-        // Its flags are looked at for a label.
+        // Its flags are read for a label.
         if LOOKED_AT {
             prefetch::touch(reference);
         }
@@ -47,7 +47,7 @@ pub fn reachable_from_roots(mut visit: impl FnMut(&str, VALUE)) {
     }
     if let Some(reachable_from_root) = symbols().reachable_from_root {
         let mut visit: &mut dyn FnMut(&str, VALUE) = &mut visit;
-        // SAFETY: called with the GVL, outside a collection.
+        // SAFETY: called with the GVL, outside a GC.
         unsafe { reachable_from_root(collect, (&raw mut visit).cast()) };
     }
 }

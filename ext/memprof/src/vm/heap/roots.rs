@@ -1,4 +1,4 @@
-//! Roots by category, and what holds the objects that have a finalizer.
+//! Roots by category, and the finalizers of objects.
 
 use std::io;
 
@@ -16,7 +16,7 @@ use crate::vm::ruby_object::{self, Flags};
 /// Names of global variables by the address of their values.
 pub type Globals = FxHashMap<u64, String>;
 
-/// The category of what finalizers retain. Ruby 4.0 retains it, but does not report it.
+/// The category of objects retained by finalizers. Ruby 4.0 retains them without reporting it.
 const FINALIZERS: &str = "finalizers";
 /// Global variables whose values are in the VM's own tables.
 const OF_VM: [&str; 5] = [
@@ -27,7 +27,7 @@ const OF_VM: [&str; 5] = [
     "$stdout",
 ];
 
-/// Adds a name: `$LOAD_PATH` rather than `$:`, else the first.
+/// Adds a name: `$LOAD_PATH` in preference to `$:`, otherwise the first one.
 pub fn add_global(globals: &mut Globals, name: &str, value: u64) {
     let known = globals.entry(value).or_default();
     if known.is_empty() || OF_VM.contains(&name) {
@@ -44,7 +44,7 @@ pub fn walk<W: LiveWriter>(pass: &mut Pass<'_, W>) -> io::Result<()> {
         _ => roots.push((category.to_owned(), vec![object])),
     });
     let mut finalizer_labels = FxHashMap::default();
-    // Without labels the roots are those that the VM reports.
+    // Without labels, the roots are those reported by the VM.
     if let (true, Some(table)) = (walk.scope.labels, walk.data_types.finalizers) {
         walk.finalizer_arrays = table.entries();
         finalizer_labels = labels_of_finalizers(&walk.finalizer_arrays, &mut walk.names);
@@ -89,7 +89,7 @@ fn labels_of_finalizers(
     labels.collect()
 }
 
-/// The arrays of finalizers that no root leads to, as a category.
+/// The arrays of finalizers not reachable from any root, as a category.
 fn unreported(
     arrays: &FxHashMap<u64, u64>,
     roots: &[(String, Vec<VALUE>)],
@@ -106,7 +106,7 @@ fn unreported(
     (!others.is_empty()).then(|| (FINALIZERS.to_owned(), others))
 }
 
-/// The note about finalizers: pairs of an object and the array of its finalizers, `null` where that could not be found.
+/// The note about finalizers: pairs of an object and the array of its finalizers, `null` if that is unknown.
 pub fn finalizers(objects: &[u64], arrays: &FxHashMap<u64, u64>) -> String {
     let pairs = objects.iter().map(|object| match arrays.get(object) {
         Some(array) => format!("[\"{object:#x}\",\"{array:#x}\"]"),

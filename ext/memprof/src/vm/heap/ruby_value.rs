@@ -1,11 +1,11 @@
-//! VALUE, as Ruby sees it: an immediate or an address.
+//! VALUE: an immediate or an address.
 
 use memprof_dump::record::Value;
 use rb_sys::{ID, VALUE};
 
 use super::name_table::Names;
 
-/// Low byte of a Symbol that is no object, and the bits that its ID is shifted by (ruby/internal/special_consts.h).
+/// Low byte of an immediate Symbol, and the shift of its ID (ruby/internal/special_consts.h).
 const SYMBOL_FLAG: VALUE = 0x0c;
 const SPECIAL_SHIFT: u32 = 8;
 
@@ -16,7 +16,7 @@ pub fn is_address(value: VALUE) -> bool {
     value & 7 == 0 && value > 8
 }
 
-/// The value. Nothing is read but the word itself.
+/// Decodes the value. Only the word itself is read.
 #[inline(always)]
 pub fn decode(names: &mut Names, value: VALUE) -> Value {
     if is_address(value) {

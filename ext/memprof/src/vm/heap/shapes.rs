@@ -1,4 +1,4 @@
-//! Shapes: how the instance variables of objects lie. Since Ruby 3.2.
+//! Shapes: the layout of objects' instance variables, since Ruby 3.2.
 
 use std::ffi::c_void;
 use std::io;
@@ -12,19 +12,19 @@ use super::pass::Pass;
 use crate::vm::ruby_object::Flags;
 use crate::vm::symbols::symbols;
 
-/// Bits of a shape's number that are no flags (Ruby 4.0: SHAPE_ID_OFFSET_MASK in shape.h).
+/// Bits of a shape id that are not flags (Ruby 4.0: SHAPE_ID_OFFSET_MASK in shape.h).
 const OFFSET_MASK: u32 = if cfg!(ruby_gte_4_0) {
     INDEX as u32
 } else {
     u32::MAX
 };
 
-/// Bits of the number that are flags (Ruby 4.0: enum shape_id_fl_type in shape.h).
+/// Flag bits of a shape id (Ruby 4.0: enum shape_id_fl_type in shape.h).
 const HAS_OBJECT_ID: u64 = 1 << 26;
 const TOO_COMPLEX: u64 = 1 << 27;
 const INDEX: u64 = (1 << 19) - 1;
 
-/// True if the object has instance variables, or an object id, which is kept like one (Ruby 4.0).
+/// True if the object has instance variables, or an object id, which is stored like one (Ruby 4.0).
 #[inline]
 pub fn has_fields(flags: Flags) -> bool {
     flags.0 as u64 >> 32 & (INDEX | TOO_COMPLEX) != 0
@@ -35,18 +35,18 @@ pub fn is_too_complex(flags: Flags) -> bool {
     flags.0 as u64 >> 32 & TOO_COMPLEX != 0
 }
 
-/// True if the object was asked for its id (Ruby 4.0).
+/// True if the object has an object id (Ruby 4.0).
 pub fn has_object_id(flags: Flags) -> bool {
     flags.0 as u64 >> 32 & HAS_OBJECT_ID != 0
 }
 
-/// Number of the shape of an object.
+/// Shape id of an object.
 #[inline]
 pub fn of(object: VALUE, flags: Flags) -> Option<u32> {
     if !cfg!(ruby_gte_3_2) {
         return None;
     }
-    // Before 4.0 internal objects have a number, too. Those of classes, and of objects whose instance variables are
+    // Before 4.0 internal objects have a shape id, too. The ids of classes, and of objects whose instance variables are stored
     // elsewhere, are not in the flags, so the VM is asked.
     if cfg!(ruby_gte_4_0)
         && flags.is(ruby_value_type::RUBY_T_IMEMO)
@@ -75,7 +75,7 @@ pub fn walk<W: LiveWriter>(pass: &mut Pass<'_, W>) -> io::Result<()> {
     pass.walk.take_error().map_or(Ok(()), Err)
 }
 
-/// struct rb_shape in shape.h, as far as it is needed.
+/// struct rb_shape in shape.h, as far as needed.
 #[repr(C)]
 struct RawShape {
     edges: usize,

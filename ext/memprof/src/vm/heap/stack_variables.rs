@@ -1,7 +1,6 @@
-//! Local variables of the frames that a thread or a suspended fiber is in, by name.
+//! Local variables by name, in the frames of a thread or a suspended fiber.
 //!
-//! The stack is copied before it is looked at, so a struct that is laid out otherwise than expected costs labels, not the
-//! process.
+//! The stack is copied before it is read, so an unexpected struct layout just loses labels and doesn't crash the process.
 
 use memprof_dump::record::Label;
 use rb_sys::{ID, VALUE};
@@ -14,19 +13,19 @@ use crate::vm::control_frames::{self, FrameWords};
 use crate::vm::frame_keys;
 use crate::vm::ruby_object::Flags;
 
-/// Words of struct rb_thread_struct with the address of a context among them.
+/// Words of struct rb_thread_struct to search for the address of a context.
 const WORDS_OF_THREAD: usize = 16;
-/// Words of a fiber's struct with a context, not its address, among them: it is longer in all versions.
+/// Words of a fiber's struct to search for an inline context: it is longer in all versions.
 const WORDS_OF_FIBER: usize = 64;
-/// Words of a context that are looked at: stack, size, innermost frame.
+/// Words of a context to read: stack, size, innermost frame.
 const WORDS_OF_CONTEXT: usize = 3;
-/// Words between an environment's variables and the word that it is known by: `me` or `cref`, and the block's environment
+/// Words between an environment's variables and the word that it is referenced by: `me` or `cref`, and the block's environment
 /// (VM_ENV_DATA_SIZE, vm_core.h).
 const BEFORE_FLAGS: usize = 2;
-/// Frames that are looked at: one that recurses without end has 10,000 and more.
+/// Maximum frames to read: infinite recursion has 10,000 and more.
 const MOST_FRAMES: usize = 1_000;
 
-/// Labels of what the frames of a thread or a fiber refer to: variables, and receivers.
+/// Labels of the references from frames of a thread or a fiber: variables and receivers.
 ///
 /// # Safety
 /// `object` is a Thread or a Fiber of the walk; `walk.references` has what it refers to.
@@ -68,11 +67,11 @@ pub unsafe fn label(walk: &mut Walk, object: VALUE, labels: &mut Vec<(Label, VAL
         labels.push((receiver, frame.receiver));
         let values = stack.variables(&frame, ids).unwrap_or_default();
         for (id, value) in ids.iter().zip(values) {
-            // What the compiler adds has no name.
+            // Variables added by the compiler have no name.
             let Some(variable) = walk.names.named(*id) else {
                 continue;
             };
-            // A method that calls itself has each variable many times: the innermost has the name.
+            // A recursive method has each variable many times: the innermost one gets the name.
             if seen.insert((variable, method)) {
                 let tables = &mut walk.names.tables;
                 let text = format!("{} in {}", tables.name(variable), tables.name(method));
@@ -114,7 +113,7 @@ struct Stack {
 }
 
 impl Stack {
-    /// Copies the stack that a context names; `None` if the words are no context with frames.
+    /// Copies the stack of a context; `None` if the words are not a context with frames.
     fn copy(context: &[u64]) -> Option<Stack> {
         let &[start, size, first] = context else {
             return None;
@@ -137,8 +136,8 @@ impl Stack {
         FrameWords::each(&self.frames)
     }
 
-    /// Values of a frame's variables, as long as they are on the stack: those of a block that became a Proc are in an
-    /// object of their own. `None`, too, for a method that takes `...`, whose arguments lie among them since Ruby 3.4.
+    /// Values of a frame's variables while they are on the stack: those of a block that became a Proc are in a separate object.
+    /// Also `None` for a method with the parameter `...`, whose arguments are among them since Ruby 3.4.
     fn variables(&self, frame: &FrameWords, ids: &[ID]) -> Option<&[VALUE]> {
         if ids.is_empty() || ids.contains(&forwarded_arguments()) {
             return None;

@@ -9,20 +9,20 @@ use super::name_table::Names;
 use super::{ruby_value, text};
 use crate::vm::ruby_object::Flags;
 
-/// Name under which Struct and Data keep the members of a class (struct.c).
+/// Internal name of a struct or Data class's members (struct.c).
 fn members_id() -> ID {
     static MEMBERS: OnceLock<ID> = OnceLock::new();
     // SAFETY: interns a name that struct.c interns, too.
     *MEMBERS.get_or_init(|| unsafe { rb_sys::rb_intern(c"__members__".as_ptr()) })
 }
 
-/// Makes the name known: interning it may allocate, which the walk may not.
+/// Interns the name in advance: that may allocate, which the walk must not do.
 pub fn init() {
     members_id();
 }
 
-/// Names of the members of a struct class, in order. It is the nearest ancestor that knows them: the VM's own function
-/// would note them in the class.
+/// Names of the members of a struct class, in order, from the nearest ancestor that has them: the VM's own function would store
+/// them in the class.
 pub fn members(names: &mut Names, mut class: VALUE) -> Vec<NameId> {
     let api = rb_sys::stable_api::get_default();
     while class != 0 {

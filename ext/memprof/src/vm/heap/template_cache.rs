@@ -1,4 +1,4 @@
-//! Templates: what objects with the same class and flags have in common. Most objects share theirs with many others, so a
+//! Templates: the common data of objects with the same class and flags. Most objects share theirs with many others, so a
 //! template is computed once.
 
 use memprof_dump::record::{Flags as Bits, Kind, NameId};
@@ -10,13 +10,13 @@ use super::name_table::Names;
 use super::{details, plain, shapes, text};
 use crate::vm::ruby_object::Flags;
 
-/// Slots of the table before the map.
+/// Slots of the table that precedes the map.
 const SLOTS: usize = 4096;
 
-/// Flags, class, and what is known of an object besides: bits of its record, size of its slot, age.
+/// Flags, class, and further properties of an object: bits of its record, slot size, age.
 pub type Key = [u64; 3];
 
-/// What an object is recognized by.
+/// The template key of an object.
 #[inline(always)]
 pub fn key(flags: Flags, class: VALUE, bits: Bits, slot_size: u32, age: Option<u8>) -> Key {
     let age = age.map_or(0, |age| u64::from(age) + 1);
@@ -24,26 +24,26 @@ pub fn key(flags: Flags, class: VALUE, bits: Bits, slot_size: u32, age: Option<u
     [flags.0 as u64, class, other]
 }
 
-/// What objects with the same key have in common.
+/// The common data of objects with the same key.
 pub struct Template {
     pub class_name: Option<NameId>,
     pub shape_id: Option<u32>,
-    /// Bits of the record, all of them.
+    /// All bits of the record.
     pub bits: Bits,
-    /// Of a string.
+    /// For strings: the encoding.
     pub encoding: NameId,
-    /// Of a plain object: its instance variables, as [`details::ivar_slots`] counts them. Before Ruby 3.2 objects of a
-    /// class have different numbers.
+    /// For plain objects: number of instance variables, as counted by [`details::ivar_slots`]. Before Ruby 3.2 it varies within
+    /// a class.
     pub ivars: u64,
-    /// Of a plain object: its instance variables are in a hash table.
+    /// For plain objects: whether the instance variables are in a hash table.
     pub complex: bool,
-    /// What the VM adds to its slot and contents (`plain::overhead`); `None` if the VM is to be asked for each object.
+    /// Bytes that the VM adds to slot and contents (`plain::overhead`); `None` if the VM must be asked for each object.
     pub overhead: Option<u64>,
-    /// Of a plain object: where its instance variables are.
+    /// For plain objects: the location of the instance variables.
     pub layout: Layout,
 }
 
-/// All templates so far: a map, and before it a table of those that were used last.
+/// All templates so far: a map, preceded by a table of recently used ones.
 pub struct TemplateCache {
     slots: Vec<(Key, u32)>,
     all: FxHashMap<Key, u32>,
@@ -62,15 +62,14 @@ impl Default for TemplateCache {
 }
 
 impl TemplateCache {
-    /// The number of the object's template.
+    /// Id of the object's template.
     ///
     /// # Safety
     /// `object` is a plain string, array, hash or object, and this is its key.
     #[inline(always)]
     pub unsafe fn of(&mut self, names: &mut Names, labels: bool, object: VALUE, key: Key) -> u32 {
         let slot = &self.slots[place(key)];
-        // Word by word: the key was written just now, and to read it in one piece the processor would have to wait for
-        // that.
+        // Word by word: the key was just written, and a wider load would stall on store forwarding.
         let other = (slot.0[0] ^ key[0]) | (slot.0[1] ^ key[1]) | (slot.0[2] ^ key[2]);
         if other == 0 {
             return slot.1;
@@ -79,7 +78,7 @@ impl TemplateCache {
         unsafe { self.look_up(names, labels, object, key) }
     }
 
-    /// The template with this number.
+    /// The template with this id.
     #[inline(always)]
     pub fn get(&self, number: u32) -> &Template {
         &self.templates[number as usize]
@@ -151,7 +150,7 @@ unsafe fn template(
         }
     }
     Template {
-        // Objspace's lines, the ones without labels, have no place for it.
+        // objspace's lines, which have no labels, have no field for it.
         class_name: if labels { names.class(class) } else { None },
         shape_id: shapes::of(object, flags),
         bits,

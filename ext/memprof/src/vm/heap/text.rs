@@ -1,4 +1,4 @@
-//! Bytes of strings and what Ruby knows of them.
+//! Bytes of strings and their flags.
 
 use memprof_dump::record::{CodeRange, Content, Flags as Bits, NameId, Text};
 use rb_sys::{StableApiDefinition, VALUE, ruby_fl_type, ruby_rstring_flags};
@@ -6,8 +6,8 @@ use rb_sys::{StableApiDefinition, VALUE, ruby_fl_type, ruby_rstring_flags};
 use super::name_table::Names;
 use crate::vm::ruby_object::{self, Flags};
 
-/// Where the flags of a string hold the number of its encoding, and the number that means "elsewhere" (ruby/internal/
-/// encoding/encoding.h); bits of the code range (ruby/internal/encoding/coderange.h).
+/// Position of the encoding index in the flags of a string, and the index that means "elsewhere"
+/// (ruby/internal/encoding/encoding.h); bits of the code range (ruby/internal/encoding/coderange.h).
 const ENCODING_SHIFT: u32 = 22;
 const ENCODING_MASK: usize = 127;
 const SEVEN_BIT: usize = 1 << 20;
@@ -31,7 +31,7 @@ pub fn is_shared(flags: Flags) -> bool {
     !is_embedded(flags) && flags.0 & ruby_fl_type::RUBY_ELTS_SHARED as usize != 0
 }
 
-/// What is written of a T_STRING, and its own flags.
+/// Text of a T_STRING for the dump, and its flags.
 ///
 /// # Safety
 /// `string` is a T_STRING with these flags, and nothing frees it while the result is used.
@@ -92,7 +92,7 @@ pub unsafe fn encoding(names: &mut Names, string: VALUE, flags: Flags) -> NameId
     names.encoding(index)
 }
 
-/// What Ruby remembers of a string's bytes.
+/// The cached code range of a string.
 #[inline(always)]
 pub fn coderange(flags: Flags) -> CodeRange {
     match flags.0 & (SEVEN_BIT | VALID) {
@@ -103,7 +103,7 @@ pub fn coderange(flags: Flags) -> CodeRange {
     }
 }
 
-/// True for a literal that is frozen as soon as it is said to be (Ruby 3.4 and later).
+/// True for a chilled literal (Ruby 3.4 and later).
 pub fn is_chilled(flags: Flags) -> bool {
     #[cfg(ruby_gte_3_4)]
     return flags.0 & CHILLED != 0;
@@ -132,8 +132,8 @@ pub unsafe fn bytes<'a>(string: VALUE) -> &'a [u8] {
     }
 }
 
-/// Whether the bytes are no text in the string's encoding. Ruby 3.1 finds it out for each string that it dumps; later
-/// ones report what they know. Nothing is written to the string, unlike there.
+/// Whether the bytes are invalid in the string's encoding. Ruby 3.1 determines it for each dumped string; later versions report
+/// the cached state. Unlike there, nothing is written to the string.
 ///
 /// # Safety
 /// As [`describe`].
@@ -166,7 +166,7 @@ pub unsafe fn is_broken(string: VALUE, flags: Flags, coderange: CodeRange) -> bo
     }
 }
 
-/// Name of a string for a note: its bytes if they may be read.
+/// True for a String.
 ///
 /// # Safety
 /// As [`describe`].

@@ -1,5 +1,5 @@
-//! Objects of the VM's own C types, and where they hold what: the words of a struct are read at offsets, and a label is
-//! given only to what the VM itself says the object refers to. So an offset that does not hold costs a label, no more.
+//! Internal C types of the VM, and the offsets of their references: words of a struct are read at these offsets, and a label is
+//! given only to references reported by the VM. So a wrong offset just loses a label.
 
 use memprof_dump::record::{Label, Value};
 use rb_sys::{ID, StableApiDefinition, VALUE, rb_data_type_t, ruby_value_type};
@@ -11,7 +11,7 @@ use super::walk::Walk;
 use super::{details, imemo, method, ruby_value, stack_variables};
 use crate::vm::ruby_object::Flags;
 
-/// Types of objects that are looked into, by the address of their rb_data_type_t; 0 where there is none.
+/// Types to look into, by the address of their rb_data_type_t; 0 if there is none.
 #[derive(Clone, Default)]
 pub struct DataTypes {
     pub proc: usize,
@@ -20,17 +20,17 @@ pub struct DataTypes {
     pub thread: usize,
     pub enumerator: usize,
     pub fiber: usize,
-    /// What the table of a hash has that compares by identity: its functions; 0 if that is not known.
+    /// The table functions of a hash that compares by identity; 0 if unknown.
     pub identity: usize,
-    /// Where an iseq has the names of its local variables.
+    /// Where an iseq stores the names of its local variables.
     pub locals: Option<LocalTable>,
-    /// Where the VM has the finalizers of objects.
+    /// Where the VM stores the finalizers of objects.
     pub finalizers: Option<FinalizerTable>,
-    /// Facts about threads that were asked for beforehand: key and JSON.
+    /// Facts about threads collected beforehand: key and JSON.
     pub threads: FxHashMap<u64, Vec<(String, String)>>,
 }
 
-/// What [`DataTypes`] is made from: one living object of each type.
+/// The source of [`DataTypes`]: one live object of each type.
 pub struct Samples {
     pub proc: VALUE,
     pub method: VALUE,
@@ -40,7 +40,7 @@ pub struct Samples {
     pub fiber: VALUE,
     /// A hash that compares by identity.
     pub identity: VALUE,
-    /// One that does not, and has a table, too.
+    /// A hash that doesn't, and also has a table.
     pub table: VALUE,
 }
 
@@ -65,7 +65,7 @@ impl DataTypes {
     }
 }
 
-/// The type of a T_DATA; null if it has none, or if this is none.
+/// The type of a T_DATA; null if it has none, or if this is not a T_DATA.
 pub fn data_type(object: VALUE) -> *const rb_data_type_t {
     let api = rb_sys::stable_api::get_default();
     // SAFETY: an object of the walk, or one that the caller holds.
@@ -80,7 +80,7 @@ pub fn data_type(object: VALUE) -> *const rb_data_type_t {
     }
 }
 
-/// False for one that was allocated and has no struct yet. Functions of the VM raise when they are asked about it.
+/// False for an object that was allocated and has no struct yet. The VM's functions raise for it.
 ///
 /// # Safety
 /// `object` is a typed T_DATA.
@@ -99,7 +99,7 @@ pub fn data(object: VALUE) -> Option<usize> {
     (!data.is_null()).then_some(data as usize)
 }
 
-/// Reads a word of the C struct of a T_DATA; `None` if it has none yet.
+/// Reads a word of the C struct of a T_DATA; `None` if it has no struct yet.
 ///
 /// # Safety
 /// `object` is a typed T_DATA whose struct has that many words.
@@ -134,7 +134,7 @@ const ENUMERATOR: [(usize, &str); 9] = [
 ];
 const ENUMERATOR_METHOD: usize = 1;
 
-/// Labels of what a T_DATA of a known type refers to, and facts about it, which go to the walk's fields.
+/// Labels of references from a T_DATA of a known type, and facts about it, which are added to the walk's fields.
 ///
 /// # Safety
 /// `object` is a T_DATA of the walk; `walk.references` has what it refers to.
@@ -263,11 +263,11 @@ pub unsafe fn facts(walk: &mut Walk, object: VALUE) {
     }
 }
 
-/// Words of rb_binding_t behind its block: where it was made, and the line.
+/// Words of rb_binding_t after its block: path and line where it was created.
 const BINDING_PATH: usize = 4;
 const BINDING_LINE: usize = 5;
 
-/// A binding knows the line at which it was made, not only the method around that.
+/// A binding stores the line where it was created, not only the surrounding method.
 ///
 /// # Safety
 /// `object` is a Binding of the walk.
@@ -288,11 +288,11 @@ unsafe fn line_of_binding(walk: &mut Walk, object: VALUE) {
     }
 }
 
-/// Most variables that are written for one proc.
+/// Maximum number of variables written for one proc.
 const CAPTURED: usize = 64;
 
-/// Variables that a proc or binding captured, by name: those of the innermost environment that it refers to. The
-/// references themselves are the environment's.
+/// Captured variables of a proc or binding, by name: those of the innermost environment it refers to. The references themselves
+/// belong to the environment.
 unsafe fn captured(walk: &mut Walk) {
     let env = walk.references.iter().copied().find(|reference| {
         // SAFETY: what an object of the walk refers to is an object.

@@ -1,16 +1,16 @@
-//! References of an object that have found no label yet.
+//! References of an object that have no label yet.
 
 use rb_sys::VALUE;
 use rustc_hash::FxHashMap;
 
-/// Most references that are looked through one by one.
+/// Maximum number of references for a linear search.
 const FEW: usize = 48;
 
-/// References without a label: of few a bit each, of many their number by address.
+/// Unlabeled references: a bit each if there are few, or else their number by address.
 #[derive(Default)]
 pub struct UnlabeledRefs {
     bits: u64,
-    /// Where the next one is likely to be: labels often come in the order of references.
+    /// Likely position of the next one: labels often come in the order of references.
     next: usize,
     counts: FxHashMap<VALUE, u32>,
 }
@@ -32,7 +32,7 @@ impl UnlabeledRefs {
         }
     }
 
-    /// Takes one away; false if there is none.
+    /// Removes one; false if it is not there.
     pub fn take(&mut self, references: &[VALUE], wanted: VALUE) -> bool {
         if references.len() > FEW {
             return match self.counts.get_mut(&wanted) {
@@ -55,7 +55,7 @@ impl UnlabeledRefs {
         false
     }
 
-    /// True if the reference at `index` has no label. Asked in order, once for each.
+    /// True if the reference at `index` has no label. Call it in order, once for each.
     pub fn has(&mut self, references: &[VALUE], index: usize) -> bool {
         if references.len() > FEW {
             return references

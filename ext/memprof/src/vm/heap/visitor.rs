@@ -1,10 +1,10 @@
-//! Closures that the VM calls back: a panic must not go through its frames, and must not be lost either.
+//! Closures called back by the VM: a panic must not unwind through its frames, and must not be lost either.
 
 use std::any::Any;
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// A closure, and what it panicked with.
+/// A closure, and the payload of its panic.
 pub struct Visitor<F> {
     visit: F,
     panic: Option<Box<dyn Any + Send>>,
@@ -15,7 +15,7 @@ impl<F> Visitor<F> {
         Visitor { visit, panic: None }
     }
 
-    /// What the callback returns: ST_CONTINUE, or ST_STOP after a panic.
+    /// Return value of the callback: ST_CONTINUE, or ST_STOP after a panic.
     #[inline(always)]
     pub fn call(&mut self, work: impl FnOnce(&mut F)) -> c_int {
         match catch_unwind(AssertUnwindSafe(|| work(&mut self.visit))) {
@@ -27,7 +27,7 @@ impl<F> Visitor<F> {
         }
     }
 
-    /// Goes on with the panic, if there was one. Called when the VM has returned.
+    /// Resumes the panic, if there was one. Called after the VM has returned.
     #[inline(always)]
     pub fn end(self) {
         if let Some(panic) = self.panic {

@@ -1,4 +1,4 @@
-//! What a walk over the heap knows and keeps meanwhile.
+//! State of a heap walk.
 
 use std::io;
 use std::rc::Rc;
@@ -17,16 +17,16 @@ use super::typed_data::DataTypes;
 use super::unlabeled_refs::UnlabeledRefs;
 use crate::vm::tracker;
 
-/// Edges that are kept until they are handed to the writer.
+/// Number of edges buffered before they are passed to the writer.
 pub const BATCH: usize = 4096;
 
-/// What to walk over.
+/// The scope of a walk.
 pub struct Scope {
-    /// Only what this session recorded: no roots, no shapes.
+    /// Only objects recorded by this session: no roots, no shapes.
     pub session: Option<SessionId>,
-    /// Labels are wanted; without them references come in the order that the VM marks them in.
+    /// Whether to write labels; otherwise references are in marking order.
     pub labels: bool,
-    /// Shapes are wanted.
+    /// Whether to write shapes.
     pub shapes: bool,
 }
 
@@ -36,32 +36,32 @@ pub struct Walk {
     pub scope: Scope,
     pub data_types: DataTypes,
     pub globals: Globals,
-    /// What objects have in common.
+    /// Templates of objects.
     pub templates: TemplateCache,
-    /// Something is or was tracked, so that objects may have a site.
+    /// Whether anything is or was tracked, so that objects may have a site.
     pub tracking: bool,
-    /// Edges of the object that is being described.
+    /// Edges of the current object.
     pub edges: Vec<Edge<'static>>,
-    /// Facts about the object that is being described.
+    /// Facts about the current object.
     pub fields: Vec<Field>,
-    /// What the VM says the object refers to.
+    /// Outgoing references of the current object, as reported by the VM.
     pub references: Vec<VALUE>,
-    /// Labels of the object that is being described.
+    /// Labels of the current object.
     pub labels: Vec<(Label, VALUE)>,
-    /// References of that object that have no label yet.
+    /// References of the current object that have no label yet.
     pub unlabeled: UnlabeledRefs,
-    /// Methods of the class that is being described.
+    /// Methods of the current class.
     pub methods: FxHashSet<ID>,
-    /// For the constants of the class that is being described.
+    /// Table for the constants of the current class.
     pub constants: Constants,
-    /// Digits of the Integer that is being described.
+    /// Digits of the current Integer.
     pub digits: Vec<u8>,
     members: FxHashMap<VALUE, Rc<[NameId]>>,
     /// Objects that have a finalizer.
     pub finalizers: Vec<u64>,
-    /// The arrays of finalizers of those, as far as they could be found.
+    /// The arrays of their finalizers, where found.
     pub finalizer_arrays: FxHashMap<u64, u64>,
-    /// What the collector said last.
+    /// The GC's last answer.
     pub collector: collector::Last,
     error: Option<io::Error>,
 }
@@ -91,7 +91,7 @@ impl Walk {
         }
     }
 
-    /// Adds a fact about the object that is being described.
+    /// Adds a fact about the current object.
     pub fn field(&mut self, name: &'static str, value: Value) {
         let name = self.names.word(name);
         self.fields.push(Field { name, value });
@@ -107,7 +107,7 @@ impl Walk {
         members
     }
 
-    /// Keeps an error of a callback, through which none can be returned.
+    /// Stores an error from a callback, which cannot return it.
     pub fn keep(&mut self, outcome: std::thread::Result<io::Result<()>>) -> bool {
         let error = match outcome {
             Ok(Ok(())) => return true,
@@ -118,7 +118,7 @@ impl Walk {
         false
     }
 
-    /// An error that was kept.
+    /// The stored error.
     pub fn take_error(&mut self) -> Option<io::Error> {
         self.error.take()
     }

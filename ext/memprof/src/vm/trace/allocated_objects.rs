@@ -1,4 +1,4 @@
-//! `objects`: what is allocated, by type and class, with the bytes of the slots. An allocation hook: see the head of [`super::super`].
+//! `objects`: objects by type and class, with the bytes of their slots. An allocation hook: see the head of [`super::super`].
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -21,16 +21,16 @@ use crate::vm::tracker;
 
 const ALLOCATION: u32 = rb_sys::RUBY_INTERNAL_EVENT_NEWOBJ;
 
-/// Classes that a report names: a request makes objects of hundreds.
+/// Classes named in a report: a request allocates objects of hundreds.
 const NAMED: usize = 20;
 /// Types, T_NONE to T_MOVED.
 const TYPES: usize = 32;
 
-/// What is counted, and the classes that it is counted by.
+/// The counters, and the classes that they count by.
 pub static COUNTING: Counting<Counters, Classes> =
     Counting::new(EventHook::new(ALLOCATION, event), Classes(None));
 
-/// While somebody counts, the numbers in the counters mean these names.
+/// Maps class numbers in the counters to names, while a trace counts.
 pub struct Classes(Option<ClassNames>);
 
 impl Own for Classes {
@@ -39,7 +39,7 @@ impl Own for Classes {
     }
 }
 
-/// What is counted for each who is followed.
+/// The counters of one owner.
 #[derive(Clone, Default)]
 pub struct Counters {
     created: u64,
@@ -47,7 +47,7 @@ pub struct Counters {
     bytes: u64,
     threads: u64,
     types: [u64; TYPES],
-    /// Objects and bytes, by the class's number.
+    /// Objects and bytes, by class number.
     classes: Vec<(u64, u64)>,
 }
 
@@ -58,14 +58,14 @@ pub fn forget_addresses() {
     }
 }
 
-/// A place in the counters, which it keeps counting.
+/// A snapshot of the counters, which go on counting.
 pub struct Mark {
     place: Place<Counters, Classes>,
     named: bool,
 }
 
 impl Mark {
-    /// Counts from now on. `named`: also by class; then the counters of classes are part of what is remembered.
+    /// Starts counting. `named`: also by class; then the snapshot includes the counters of classes.
     pub fn new(owner: Owner, named: bool) -> Self {
         let now = Moment::now();
         let place = COUNTING.follow(owner, |classes| {
@@ -92,7 +92,7 @@ impl Mark {
 }
 
 unsafe extern "C" fn event(_data: VALUE, arg: *mut rb_trace_arg_t) {
-    // A panic must not cross into C; what is lost is one count.
+    // A panic must not cross into C; just one count is lost.
     drop(std::panic::catch_unwind(|| {
         // SAFETY: `arg` is valid for the duration of the hook; NEWOBJ has an object, whose flags and class word are set.
         unsafe {
@@ -135,7 +135,7 @@ fn count(object: VALUE, flags: Flags, class: VALUE) {
     });
 }
 
-/// What the VM makes for itself, as caches of calls: no program asks for it.
+/// Objects that the VM allocates for itself, such as call caches: not relevant to programs.
 fn internal(flags: Flags) -> bool {
     flags.is(ruby_value_type::RUBY_T_IMEMO) || flags.is(ruby_value_type::RUBY_T_NODE)
 }
@@ -174,7 +174,7 @@ impl Counters {
     }
 }
 
-/// By how much the counters have grown.
+/// Growth of the counters.
 #[derive(Default)]
 pub struct Grown {
     counters: Counters,
@@ -183,7 +183,7 @@ pub struct Grown {
 }
 
 impl Grown {
-    /// Keeps the names of the classes that there are objects of.
+    /// Resolves the names of the classes with objects.
     fn name(&mut self, classes: Option<&ClassNames>) {
         let Some(classes) = classes else { return };
         self.classes = (classes.names.iter())
@@ -201,7 +201,7 @@ impl Grown {
         classes
     }
 
-    /// Threads made.
+    /// Threads created.
     pub fn threads(&self) -> u64 {
         self.counters.threads
     }
@@ -232,7 +232,7 @@ impl Grown {
     }
 }
 
-/// Name of a type, as memprof 0.3 wrote it.
+/// Name of a type, as in memprof 0.3.
 fn type_name(number: u32) -> String {
     let flags = Flags(number as usize);
     let name = ruby_object::internal_name(flags);

@@ -1,4 +1,4 @@
-//! Names of the classes of new objects, each with a number, by which the objects are counted.
+//! Names of the classes of new objects, with a number for counting.
 
 use std::sync::Arc;
 
@@ -9,25 +9,25 @@ use super::gc_moment::Moment;
 use crate::vm::classes;
 use crate::vm::ruby_object::{self, Flags};
 
-/// Classes that are remembered between traces.
+/// Maximum number of classes kept between traces.
 const KEPT: usize = 1000;
 
-/// Classes of objects, numbered. Kept from one trace to the next, as a server makes one for each request, and its requests
-/// use the same classes: to name them all takes longer than to count them.
+/// Numbered classes of objects. Kept between traces, as a server traces each request, and requests use the same classes: naming
+/// them all takes longer than counting.
 pub struct ClassNames {
-    /// Since when addresses have been taken down.
+    /// Time of the first recorded address.
     since: Moment,
-    /// By number. A trace keeps those that it counted: all may be forgotten before its report is written.
+    /// By number. A trace keeps those that it counted: the table may be cleared before its report is written.
     pub names: Vec<Arc<str>>,
     by_name: FxHashMap<Arc<str>, u32>,
-    /// By class word, as long as the class is where it is.
+    /// By class word, while the class is at this address.
     by_address: FxHashMap<u64, u32>,
-    /// The latest: most objects come in rows.
+    /// The last one: most objects come in runs of one class.
     last: Option<(u64, u32)>,
 }
 
 impl ClassNames {
-    /// None yet.
+    /// An empty table.
     pub fn new(since: Moment) -> Self {
         ClassNames {
             since,
@@ -38,7 +38,7 @@ impl ClassNames {
         }
     }
 
-    /// Whether they may be kept while no trace counts, and so nothing notices that a class takes the place of another.
+    /// Whether the names remain valid between traces, when nothing notices that an address is reused for another class.
     pub fn is_reusable(&self) -> bool {
         self.names.len() <= KEPT && self.since.has_all_alive()
     }
@@ -60,10 +60,10 @@ impl ClassNames {
         number
     }
 
-    /// Names are copied when they are first seen: a class may be gone at the end.
+    /// Names are copied when they are first seen: a class may be freed before the end.
     #[cold]
     fn name(&mut self, flags: Flags, key: u64) -> u32 {
-        // What stands for a class where there is none is smaller than any address.
+        // The substitute for a missing class is smaller than any address.
         let named = (key >= 0x1000).then(|| classes::display_name(key as VALUE));
         let name = named
             .flatten()
@@ -83,7 +83,7 @@ impl ClassNames {
         self.last = None;
     }
 
-    /// Another class may be there now.
+    /// The address may be reused for another class.
     pub fn forget(&mut self, address: VALUE) {
         if self.by_address.remove(&{ address }).is_some() {
             self.last = None;

@@ -1,15 +1,15 @@
-//! Whose counters: one set for each thread that is followed, one for the process.
+//! Owners of counters: one set per followed thread, and one for the process.
 
 use rb_sys::VALUE;
 
 use crate::vm::ruby_thread::current_thread;
 
-/// Whom a trace follows.
+/// The target of a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Owner {
     /// Every thread.
     Process,
-    /// A thread's object. It lives and stays where it is for as long as the thread runs, as the VM pins it.
+    /// A thread's object. It is alive and doesn't move while the thread runs, as the VM pins it.
     Thread(VALUE),
 }
 
@@ -24,10 +24,10 @@ impl Owner {
     }
 }
 
-/// Counters of those that are followed.
+/// Counters of the followed threads and of the process.
 pub struct Owners<C> {
     entries: Vec<Entry<C>>,
-    /// Distinguishes the counters of this process from those that a mark made before a fork remembers.
+    /// Distinguishes the counters of this process from those in snapshots taken before a fork.
     pub epoch: u64,
 }
 
@@ -51,7 +51,7 @@ impl<C: Clone + Default> Owners<C> {
         self.entries.is_empty()
     }
 
-    /// Follows, and gives the counters as they are.
+    /// Starts following, and returns the current counters.
     pub fn follow(&mut self, owner: Owner) -> C {
         if let Some(entry) = self.entries.iter_mut().find(|entry| entry.owner == owner) {
             entry.users += 1;
@@ -65,7 +65,7 @@ impl<C: Clone + Default> Owners<C> {
         C::default()
     }
 
-    /// Follows no more, and gives the counters as they are.
+    /// Stops following, and returns the current counters.
     pub fn leave(&mut self, owner: Owner) -> Option<C> {
         let index = (self.entries.iter()).position(|entry| entry.owner == owner)?;
         let entry = self.entries.get_mut(index)?;
@@ -76,13 +76,13 @@ impl<C: Clone + Default> Owners<C> {
         Some(self.entries.swap_remove(index).counters)
     }
 
-    /// Forgets all: this is another process now.
+    /// Clears everything: this is another process now.
     pub fn forget(&mut self) {
         self.entries.clear();
         self.epoch += 1;
     }
 
-    /// Counts for the thread and for the process, where these are followed.
+    /// Counts for the thread and for the process, if they are followed.
     #[inline]
     pub fn count(&mut self, thread: VALUE, mut count: impl FnMut(&mut C)) {
         for entry in &mut self.entries {

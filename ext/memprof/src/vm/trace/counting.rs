@@ -1,4 +1,4 @@
-//! Counters that a hook keeps while a trace follows them.
+//! Counters updated by a hook while a trace follows them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,21 +6,21 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::counter_owners::{Owner, Owners};
 use crate::vm::event_hook::EventHook;
 
-/// What the hook of a tracer needs besides its counters.
+/// Further state of a tracer's hook.
 pub trait Own: Send + 'static {
-    /// No trace counts any more, and the hook may go.
+    /// No trace counts any more, and the hook may be removed.
     fn rest(&mut self);
 }
 
-/// The counters of a tracer, and its hook. There is one for each, for as long as the process lives.
+/// The counters of a tracer, and its hook. There is one per tracer, for the lifetime of the process.
 pub struct Counting<C, O> {
     hook: EventHook,
-    /// Set in the child of a fork, until the state is looked at.
+    /// Set in the child of a fork, until the state is accessed.
     forked: AtomicBool,
     state: Mutex<State<C, O>>,
 }
 
-/// What is behind the lock.
+/// The state behind the lock.
 pub struct State<C, O> {
     pub owners: Owners<C>,
     pub own: O,
@@ -28,7 +28,7 @@ pub struct State<C, O> {
 }
 
 impl<C: Clone + Default, O: Own> Counting<C, O> {
-    /// No trace counts, and there is no hook yet.
+    /// No trace counts, and the hook is not added yet.
     pub const fn new(hook: EventHook, own: O) -> Self {
         Counting {
             hook,
@@ -41,21 +41,21 @@ impl<C: Clone + Default, O: Own> Counting<C, O> {
         }
     }
 
-    /// What the VM calls while somebody counts.
+    /// The hook called by the VM while a trace counts.
     pub const fn hook(&self) -> &EventHook {
         &self.hook
     }
 
-    /// Runs in the child of a fork; sets an atomic, and no more.
+    /// Runs in the child of a fork; only sets an atomic.
     pub fn after_fork(&self) {
         self.forked.store(true, Ordering::Relaxed);
     }
 
-    /// The counters. While they are locked nothing may allocate a Ruby object or run Ruby code: that would run the hook,
-    /// which wants them, too.
+    /// The counters. While they are locked nothing may allocate a Ruby object or run Ruby code: that would run the hook, which
+    /// needs the lock, too.
     ///
-    /// In a process that came of a fork, those who wanted the counters are gone, but for the thread that forked, whose
-    /// traces are the parent's.
+    /// In a forked process, all users of the counters are gone except for the forking thread, whose traces belong to the
+    /// parent.
     #[inline]
     pub fn lock(&self) -> MutexGuard<'_, State<C, O>> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -65,7 +65,7 @@ impl<C: Clone + Default, O: Own> Counting<C, O> {
         state
     }
 
-    /// Counts from now on; `prepare` makes ready what the hook needs.
+    /// Starts counting; `prepare` initializes the state that the hook needs.
     pub fn follow(&'static self, owner: Owner, prepare: impl FnOnce(&mut O)) -> Place<C, O> {
         let (place, install) = {
             let mut state = self.lock();
@@ -104,7 +104,7 @@ impl<C: Clone + Default, O: Own> Counting<C, O> {
     }
 }
 
-/// A place in the counters, which it keeps counting.
+/// A snapshot of the counters, which go on counting.
 pub struct Place<C: Clone + Default + 'static, O: Own> {
     counting: &'static Counting<C, O>,
     owner: Owner,
@@ -114,7 +114,7 @@ pub struct Place<C: Clone + Default + 'static, O: Own> {
 }
 
 impl<C: Clone + Default, O: Own> Place<C, O> {
-    /// Counts no more. `read` is given the counters as they are and as they were; a fork ends all places, without a result.
+    /// Stops counting. `read` receives the current counters and the snapshot; there is no result after a fork.
     pub fn finish<R>(mut self, read: impl FnOnce(C, &C, &O) -> R) -> Option<R> {
         let then = std::mem::take(&mut self.then);
         self.leave(|now, own| read(now, &then, own))
@@ -145,7 +145,7 @@ impl<C: Clone + Default, O: Own> Place<C, O> {
 }
 
 impl<C: Clone + Default, O: Own> Drop for Place<C, O> {
-    /// Of a trace that was never ended: its fiber is garbage. The VM drops such objects behind the collection.
+    /// For a trace that was never ended: its fiber is garbage. The VM drops such objects after the GC.
     fn drop(&mut self) {
         if !self.left {
             self.leave(|_, _| ());

@@ -1,18 +1,18 @@
-//! How long the processor worked, which is less than what passed where others run, too.
+//! CPU time, which is less than elapsed time if other threads or processes run, too.
 
 use std::time::Duration;
 
-/// What a thread has taken of the processor so far.
+/// CPU time of a thread so far.
 #[derive(Clone, Copy)]
 pub struct Cpu {
-    /// In all, exactly.
+    /// Total, exact.
     total: Duration,
-    /// Of that, in the system for it. The system counts this in ticks.
+    /// System part of it, which the system counts in ticks.
     system: Duration,
 }
 
 impl Cpu {
-    /// Of the calling thread; where the system does not tell threads apart, the part of the system is the process's.
+    /// CPU time of the calling thread; if the system has no times per thread, the system part is that of the process.
     pub fn now() -> Self {
         #[cfg(target_os = "linux")]
         const WHO: libc::c_int = libc::RUSAGE_THREAD;
@@ -34,8 +34,7 @@ impl Cpu {
         }
     }
 
-    /// What was taken since: in the program, and in the system for it. The sum is exact, also of what is shorter than a
-    /// tick.
+    /// User and system time since then. The sum is exact, even below a tick.
     pub fn since(self, then: Cpu) -> (Duration, Duration) {
         let total = self.total.saturating_sub(then.total);
         let system = self.system.saturating_sub(then.system).min(total);

@@ -1,7 +1,7 @@
-//! `gc`: collections by the thread that they ran on, what for, and how long their phases took.
+//! `gc`: GCs by the thread they ran on, their reasons, and the times of their phases.
 //!
-//! A collection goes in steps (ENTER to EXIT), which may lie far apart and on different threads; a step belongs to the
-//! thread that it held up.
+//! A GC runs in steps (ENTER to EXIT), which may be far apart and on different threads; a step belongs to the thread that it
+//! paused.
 
 use std::borrow::Cow;
 use std::ffi::CStr;
@@ -25,7 +25,7 @@ const END_SWEEP: u32 = rb_sys::RUBY_INTERNAL_EVENT_GC_END_SWEEP;
 const ENTER: u32 = rb_sys::RUBY_INTERNAL_EVENT_GC_ENTER;
 const EXIT: u32 = rb_sys::RUBY_INTERNAL_EVENT_GC_EXIT;
 
-/// What is counted, and how far the collection that is under way has come.
+/// The counters, and the progress of the current GC.
 pub static COUNTING: Counting<Counters, Progress> = Counting::new(
     EventHook::new(START | END_MARK | END_SWEEP | ENTER | EXIT, event),
     Progress {
@@ -35,12 +35,12 @@ pub static COUNTING: Counting<Counters, Progress> = Counting::new(
     },
 );
 
-/// Where a collection is.
+/// Progress of a GC.
 pub struct Progress {
     phase: Phase,
-    /// When the step began, by both clocks.
+    /// Start of the step, by both clocks.
     step: Option<(Instant, Cpu)>,
-    /// When the phase began, or went on in this step.
+    /// Start of the phase, or its continuation in this step.
     since: Option<Instant>,
 }
 
@@ -50,7 +50,7 @@ enum Phase {
     Sweep,
 }
 
-/// What is counted for each who is followed.
+/// The counters of one owner.
 #[derive(Clone, Default)]
 pub struct Counters {
     calls: u64,
@@ -61,12 +61,12 @@ pub struct Counters {
     sweep: Duration,
     user: Duration,
     system: Duration,
-    /// By the symbol that the VM gives as the reason; such symbols are never collected.
+    /// By the symbol that the VM returns as the reason; such symbols are never collected.
     reasons: Vec<(VALUE, u64)>,
     major_reasons: Vec<(VALUE, u64)>,
 }
 
-/// Symbols by which the VM is asked for the reasons.
+/// Symbols to query the VM for the reasons.
 struct Keys {
     by: VALUE,
     major_by: VALUE,
@@ -74,7 +74,7 @@ struct Keys {
 
 static KEYS: OnceLock<Keys> = OnceLock::new();
 
-/// Asks once, outside of a collection: the VM makes the symbols that it answers with then.
+/// Queries once outside of a GC, which makes the VM create its result symbols.
 pub fn init() {
     let keys = KEYS.get_or_init(|| Keys {
         by: symbol(c"gc_by"),
@@ -84,11 +84,11 @@ pub fn init() {
     unsafe { rb_sys::rb_gc_latest_gc_info(keys.by) };
 }
 
-/// A place in the counters, which it keeps counting.
+/// A snapshot of the counters, which go on counting.
 pub struct Mark(Place<Counters, Progress>);
 
 impl Mark {
-    /// Counts from now on.
+    /// Starts counting.
     pub fn new(owner: Owner) -> Self {
         Mark(COUNTING.follow(owner, |_| ()))
     }
@@ -101,7 +101,7 @@ impl Mark {
 }
 
 unsafe extern "C" fn event(_data: VALUE, arg: *mut rb_trace_arg_t) {
-    // A panic must not cross into C; what is lost is one count.
+    // A panic must not cross into C; just one count is lost.
     drop(std::panic::catch_unwind(|| {
         // SAFETY: `arg` is valid for the duration of the hook.
         let kind = unsafe { Event::of(arg).kind() };
@@ -141,7 +141,7 @@ fn collection(kind: u32) {
 }
 
 impl Own for Progress {
-    /// A step that is under way will have no end.
+    /// A step in progress will have no end.
     fn rest(&mut self) {
         self.step = None;
         self.since = None;
@@ -173,10 +173,10 @@ impl Progress {
     }
 }
 
-/// Why a collection began.
+/// Reasons of a GC.
 struct Reasons {
     by: VALUE,
-    /// nil for a minor one.
+    /// nil for a minor GC.
     major_by: VALUE,
 }
 
@@ -227,7 +227,7 @@ impl Counters {
         self.sweep -= then.sweep;
         self.user -= then.user;
         self.system -= then.system;
-        // New reasons come at the end, so those that were known before are in the same places.
+        // New reasons are appended, so known ones keep their index.
         for (now, then) in (self.reasons.iter_mut()).zip(&then.reasons) {
             now.1 -= then.1;
         }
@@ -238,7 +238,7 @@ impl Counters {
     }
 }
 
-/// By how much the counters have grown.
+/// Growth of the counters.
 pub struct Grown(Counters);
 
 impl Grown {
@@ -268,7 +268,7 @@ fn named(reasons: &[(VALUE, u64)]) -> Node {
     Node::Map(named.collect())
 }
 
-/// Called with the GVL, outside of a collection.
+/// Called with the GVL, outside of a GC.
 fn name(reason: VALUE) -> String {
     let symbol =
         rb_sys::StableApiDefinition::static_sym_p(rb_sys::stable_api::get_default(), reason);

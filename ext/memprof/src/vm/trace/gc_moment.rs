@@ -1,4 +1,4 @@
-//! When something was noted, in collections of garbage: what was alive then is where it was as long as none has begun since.
+//! A point in time relative to GCs: objects alive then are still at their addresses as long as no GC has begun since.
 
 use std::sync::OnceLock;
 
@@ -6,7 +6,7 @@ use rb_sys::VALUE;
 
 use super::symbol;
 
-/// Symbols by which the VM is asked how far a collection is.
+/// Symbols to query the VM for the state of a GC.
 struct Symbols {
     state: VALUE,
     marking: VALUE,
@@ -14,7 +14,7 @@ struct Symbols {
 
 static SYMBOLS: OnceLock<Symbols> = OnceLock::new();
 
-/// Asks once, outside of a collection: the VM makes the symbols that it answers with then.
+/// Queries once outside of a GC, which makes the VM create its result symbols.
 pub fn init() {
     let symbols = SYMBOLS.get_or_init(|| Symbols {
         state: symbol(c"state"),
@@ -24,11 +24,11 @@ pub fn init() {
     unsafe { rb_sys::rb_gc_latest_gc_info(symbols.state) };
 }
 
-/// A moment between two collections, or in one.
+/// A moment between two GCs, or during one.
 #[derive(Clone, Copy)]
 pub struct Moment {
     collections: u64,
-    /// What is used now may be dead in the eyes of a collection that is marking, if it lets go of it before it is marked.
+    /// During marking, an object in use may be considered dead if its last reference is dropped before it is marked.
     marking: bool,
 }
 
@@ -47,7 +47,7 @@ impl Moment {
         }
     }
 
-    /// Whether all that was alive then, and since, still is: collections that have begun before can take none of it.
+    /// Whether all objects alive then, and since, are still alive: earlier GCs can't free any of them.
     pub fn has_all_alive(self) -> bool {
         // SAFETY: reads a counter.
         !self.marking && self.collections == unsafe { rb_sys::rb_gc_count() } as u64

@@ -1,7 +1,7 @@
-//! `threads`: threads that were made, and waits for the GVL.
+//! `threads`: threads created, and waits for the GVL.
 //!
-//! The hook on waits (Ruby 3.2 and later) runs on native threads that do not hold the GVL, many at once, and a fork may
-//! come at any moment of it. So its counters are atomics in a table of fixed size: no lock, no allocation.
+//! The hook on waits (Ruby 3.2 and later) runs on native threads without the GVL, many at once, and a fork may happen at any
+//! moment. So its counters are atomics in a table of fixed size: no lock, no allocation.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
@@ -17,17 +17,17 @@ const READY: u32 = 1 << 1;
 const RESUMED: u32 = 1 << 2;
 const EXITED: u32 = 1 << 4;
 
-/// Threads that have counters of their own; the waits of more than that count for the process alone.
+/// Maximum number of threads with their own counters; waits of others count only for the process.
 const SLOTS: usize = 1024;
-/// Places that are looked at for a thread.
+/// Entries to probe for a thread.
 const REACH: usize = 64;
 const FREE: usize = 0;
-/// Was a thread's: one that comes after it may be further on.
+/// Tombstone of a removed thread: another thread's entry may follow.
 const LEFT: usize = 1;
 
 struct Slot {
     thread: AtomicUsize,
-    /// When it began to wait; 0 if it does not.
+    /// Start of its wait; 0 if it does not wait.
     ready: AtomicU64,
     waits: AtomicU64,
     nanoseconds: AtomicU64,
@@ -45,7 +45,7 @@ static TABLE: [Slot; SLOTS] = [const {
 static PROCESS_WAITS: AtomicU64 = AtomicU64::new(0);
 static PROCESS_NANOSECONDS: AtomicU64 = AtomicU64::new(0);
 static USERS: AtomicUsize = AtomicUsize::new(0);
-/// The VM's handle of the hook.
+/// The VM's handle for the hook.
 static HOOK: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Waits and their time.
@@ -54,7 +54,7 @@ pub struct Waits {
     time: Duration,
 }
 
-/// Has the VM report waits until it is dropped. `None` inside: this Ruby does not report them.
+/// Has the VM report waits until it is dropped. `None` inside if this Ruby does not report them.
 pub struct Listener(Option<u32>);
 
 impl Listener {
@@ -81,7 +81,7 @@ impl Drop for Listener {
     }
 }
 
-/// A place in the counters, which it keeps counting.
+/// A snapshot of the counters, which go on counting.
 pub struct Mark {
     listener: Listener,
     process: bool,
@@ -89,7 +89,7 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// Counts from now on.
+    /// Starts counting.
     pub fn new(process: bool) -> Self {
         let listener = Listener::new();
         Mark {
@@ -110,7 +110,7 @@ impl Mark {
     }
 }
 
-/// How long the calling thread has waited for the GVL while somebody listened.
+/// Time that the calling thread has waited for the GVL while waits were reported.
 pub fn waited() -> Duration {
     if symbols().add_thread_hook.is_none() {
         return Duration::ZERO;
@@ -161,7 +161,7 @@ pub fn report(created: u64, waits: Option<&Waits>) -> Node {
     }
 }
 
-/// Stands for the calling thread, as [`thread_of`] gives it.
+/// Identifies the calling thread, as [`thread_of`] does.
 fn current() -> usize {
     if cfg!(ruby_gte_3_3) {
         crate::vm::ruby_thread::current_thread() as usize
@@ -171,8 +171,8 @@ fn current() -> usize {
     }
 }
 
-/// Stands for the thread that an event is about. Since 3.3 the event says which, as it may come on the thread that wakes
-/// it; in 3.2 it comes on the thread itself.
+/// Identifies the thread of an event. Since 3.3 the event contains it, as it may come on the waking thread; in 3.2 it comes on
+/// the thread itself.
 ///
 /// # Safety
 /// Called in a hook with its data.
@@ -201,7 +201,7 @@ unsafe extern "C" fn event(kind: u32, data: *const c_void, _: *mut c_void) {
                 slot.nanoseconds.fetch_add(time, Ordering::Relaxed);
                 PROCESS_WAITS.fetch_add(1, Ordering::Relaxed);
                 PROCESS_NANOSECONDS.fetch_add(time, Ordering::Relaxed);
-                // It is the thread itself that resumes.
+                // Only the thread itself resumes.
                 memprof_native::waited_for_gvl(time);
             }
         }
@@ -212,13 +212,13 @@ unsafe extern "C" fn event(kind: u32, data: *const c_void, _: *mut c_void) {
     }
 }
 
-/// The places that a thread may have in the table.
+/// The possible entries of a thread in the table.
 fn reach(thread: usize) -> impl Iterator<Item = &'static Slot> {
     let start = (thread >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
     (0..REACH).filter_map(move |step| TABLE.get((start + step) % SLOTS))
 }
 
-/// The thread's place in the table, if it has one.
+/// The thread's entry in the table, if it has one.
 fn known(thread: usize) -> Option<&'static Slot> {
     reach(thread)
         .map(|slot| (slot, slot.thread.load(Ordering::Acquire)))
@@ -226,12 +226,12 @@ fn known(thread: usize) -> Option<&'static Slot> {
         .find_map(|(slot, there)| (there == thread).then_some(slot))
 }
 
-/// The same, a new one if it has none.
+/// The thread's entry, added if it has none.
 fn slot(thread: usize) -> Option<&'static Slot> {
     if let Some(slot) = known(thread) {
         return Some(slot);
     }
-    // Events of one thread come one after the other, so no other looks for a place for it.
+    // Events of a thread are sequential, so there is no race for its entry.
     reach(thread).find(|slot| {
         let there = slot.thread.load(Ordering::Relaxed);
         let taken = (there == FREE || there == LEFT)
@@ -256,7 +256,7 @@ fn now() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// The type of [`event`] is what the VM calls.
+/// Checks that [`event`] has the type that the VM calls.
 const _: ThreadHook = event;
 
 #[cfg(test)]

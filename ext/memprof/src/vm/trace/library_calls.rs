@@ -1,11 +1,11 @@
-//! The tracers of libraries and of the system, which are another crate's. It needs no VM; what it counts is kept here so
-//! that a forked process can be rid of what its parent traced.
+//! The tracers of libraries and of the system, implemented in another crate without the VM. Their running traces are stored
+//! here, so that a forked process can end those of its parent.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use memprof_native::{Choice, Counted, Refused, Scope, Trace};
 
-/// What runs, by number.
+/// Running traces, by number.
 static RUNNING: Mutex<Running> = Mutex::new(Running {
     next: 0,
     traces: Vec::new(),
@@ -34,11 +34,11 @@ fn take<T>(row: &mut Vec<(u64, T)>, number: u64) -> Option<T> {
     Some(row.swap_remove(index).1)
 }
 
-/// Functions that stay replaced.
+/// Functions that remain replaced.
 pub struct Installation(u64);
 
 impl Installation {
-    /// Until this is dropped, or the process is a copy.
+    /// Lasts until this is dropped, but not in a forked child.
     ///
     /// # Errors
     /// If calls can't be counted in this process.
@@ -58,11 +58,11 @@ impl Drop for Installation {
     }
 }
 
-/// A trace that runs.
+/// A running trace.
 pub struct Mark(u64);
 
 impl Mark {
-    /// Begins to count.
+    /// Starts counting.
     ///
     /// # Errors
     /// If calls can't be counted in this process.
@@ -79,7 +79,7 @@ impl Mark {
         Ok(Mark(number))
     }
 
-    /// Stops counting and returns the counts. Nothing in the child of a fork.
+    /// Stops counting and returns the counts. None in the child of a fork.
     pub fn finish(self) -> Option<Counted> {
         self.take().map(Trace::stop)
     }
@@ -90,7 +90,7 @@ impl Mark {
 }
 
 impl Drop for Mark {
-    /// Of a trace that was never ended.
+    /// For a trace that was never ended.
     fn drop(&mut self) {
         drop(self.take());
     }

@@ -1,12 +1,11 @@
-//! What a block does to the VM: objects it makes, collections that it causes, its waits for the GVL.
+//! Effects of a block on the VM: objects it allocates, GCs that it triggers, its waits for the GVL.
 //!
-//! Counters only go up, one set for each thread that some trace follows and one for the process. A trace takes the
-//! counters as they are when it begins, and at its end reports by how much they have grown. So traces may be nested, run
-//! side by side and end in any order, as they do when a fiber leaves the block. What no trace follows is not counted, and
-//! with the last trace the hooks go.
+//! Counters only go up, one set per thread followed by some trace and one for the process. A trace copies the counters when it
+//! begins, and reports their growth at its end. So traces may be nested, run concurrently and end in any order, as they do when
+//! a fiber leaves the block. Nothing is counted without a trace, and the hooks are removed with the last one.
 //!
-//! Each tracer is a file: its counters, its hook, its report. The locks here are never held while the VM is called in a
-//! way that could run a hook.
+//! Each tracer is a file: its counters, its hook, its report. The locks here are never held during calls of the VM that could
+//! run a hook.
 
 mod allocated_objects;
 mod class_names;
@@ -33,13 +32,13 @@ use super::event_hook::EventHook;
 pub use counter_owners::Owner;
 pub use gvl_waits::waited;
 
-/// A symbol of a name that the VM knows forever, which it never collects.
+/// The symbol of a name that the VM knows permanently, so that it is never collected.
 fn symbol(name: &CStr) -> VALUE {
     // SAFETY: called with the GVL.
     unsafe { rb_sys::rb_id2sym(rb_sys::rb_intern(name.as_ptr())) }
 }
 
-/// Numbers by name that are known beforehand.
+/// A node with fixed names.
 fn fields<const N: usize>(fields: [(&'static str, Node); N]) -> Node {
     Node::Map(
         (fields.into_iter())
@@ -54,26 +53,26 @@ const OWN: [&str; 3] = ["objects", "gc", "threads"];
 /// Tracers that subtract waits for the GVL from the time that they measure.
 const TIMED: [&str; 5] = ["mysql", "postgres", "memcache", "redis", "http"];
 
-/// The tracers that there are: the VM's, and those of libraries and of the system.
+/// The available tracers: the VM's, and those of libraries and of the system.
 pub fn names() -> Vec<&'static str> {
     OWN.iter().chain(memprof_native::names()).copied().collect()
 }
 
-/// Tracers that traces have.
+/// The tracers of a trace.
 pub struct Choice {
     objects: bool,
     gc: bool,
     threads: bool,
-    /// Whether calls are timed that may end with a wait for the GVL.
+    /// Whether calls that may end with a wait for the GVL are timed.
     timed: bool,
     calls: Option<CallChoice>,
 }
 
 impl Choice {
-    /// The named ones; others than [`names`] there are none. `reported`: these, and those that are in Ruby.
+    /// The named tracers; names not in [`names`] are ignored. `reported`: these and the ones written in Ruby.
     ///
     /// # Errors
-    /// If one of those that count calls is unknown.
+    /// If one of the call-counting tracers is unknown.
     pub fn of(names: &[String], reported: &[String]) -> Result<Self, Refused> {
         let wants = |name: &str| names.iter().any(|wanted| wanted == name);
         let calls: Vec<&str> = (memprof_native::names().iter().copied())
@@ -91,7 +90,7 @@ impl Choice {
     }
 }
 
-/// A trace that runs.
+/// A running trace.
 pub struct Running {
     _waits: Option<gvl_waits::Listener>,
     threads: Option<gvl_waits::Mark>,
@@ -101,14 +100,14 @@ pub struct Running {
     engine: Option<library_calls::Mark>,
 }
 
-/// What traces need, and what costs nothing while there are none: installed for those that a server begins for each request.
+/// Preparations for traces that cost nothing between them: installed for a server that traces each request.
 pub struct Installation {
     _gc: Option<gc::Mark>,
     _calls: Option<library_calls::Installation>,
 }
 
-/// Ruby runs many threads on a few native ones (`RUBY_MN_THREADS`, since 3.3). Calls are counted for native threads, and a
-/// thread that waits comes back on another one.
+/// Whether Ruby runs many threads on a few native ones (`RUBY_MN_THREADS`, since 3.3). Calls are counted by native thread, and
+/// a thread that waits may resume on another one.
 static MN_THREADS: AtomicBool = AtomicBool::new(false);
 
 fn check_threads(choice: &Choice, process: bool) -> Result<(), Refused> {
@@ -120,7 +119,7 @@ fn check_threads(choice: &Choice, process: bool) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Makes ready what would allocate later, in a hook.
+/// Prepares anything that would allocate later, in a hook.
 pub fn init(ruby: &Ruby) -> Result<(), Error> {
     let guard: Obj<TraceGuard> = ruby.obj_wrap(TraceGuard);
     ruby.gc_register_mark_object(guard);
@@ -131,11 +130,11 @@ pub fn init(ruby: &Ruby) -> Result<(), Error> {
     Ok(())
 }
 
-/// Begins to count what the calling thread does, or the process. What counts calls of malloc is turned on last, as to
-/// turn on the others takes memory; it makes no objects itself.
+/// Starts counting for the calling thread, or the process. The malloc counters are enabled last, as enabling the others takes
+/// memory; enabling them allocates no objects.
 ///
 /// # Errors
-/// If calls of libraries can't be counted in this process. Then nothing is.
+/// If library calls can't be counted in this process. Then nothing is counted.
 pub fn begin(choice: &Choice, process: bool) -> Result<Running, Refused> {
     check_threads(choice, process)?;
     let owner = Owner::new(process);
@@ -156,7 +155,7 @@ pub fn begin(choice: &Choice, process: bool) -> Result<Running, Refused> {
     })
 }
 
-/// Installs what can stay between traces: not the hook on allocations, which is called for every object.
+/// Installs everything that can remain between traces: not the allocation hook, which is called for every object.
 ///
 /// # Errors
 /// As for [`begin`].
@@ -174,7 +173,7 @@ pub fn hooks() -> [&'static EventHook; 2] {
     [allocated_objects::COUNTING.hook(), gc::COUNTING.hook()]
 }
 
-/// Runs in the child of a fork, at once: sets atomics, and no more.
+/// Runs immediately in the child of a fork; only sets atomics.
 pub fn after_fork() {
     allocated_objects::COUNTING.after_fork();
     gc::COUNTING.after_fork();
@@ -188,7 +187,7 @@ pub fn remove_hooks() {
     library_calls::end_all();
 }
 
-/// What a trace counted. It changes no more: a server makes the report when its client has the reply.
+/// The counts of a trace. They are final: a server creates the report after its client has the response.
 pub struct Counted {
     calls: Option<Calls>,
     objects: Option<allocated_objects::Grown>,
@@ -197,7 +196,7 @@ pub struct Counted {
     waits: Option<Option<gvl_waits::Waits>>,
 }
 
-/// Ends counting, in the opposite order.
+/// Stops counting, in reverse order.
 pub fn finish(running: Running) -> Counted {
     Counted {
         calls: running.engine.and_then(library_calls::Mark::finish),
@@ -209,7 +208,7 @@ pub fn finish(running: Running) -> Counted {
 }
 
 impl Counted {
-    /// Numbers by tracer. Called with the GVL, outside of a collection: reasons have names that the VM knows.
+    /// Numbers by tracer. Called with the GVL, outside of a GC: reasons have names that the VM knows.
     pub fn report(&self) -> Vec<(&'static str, Node)> {
         let mut report = self.calls.as_ref().map(Calls::report).unwrap_or_default();
         if let Some(grown) = self.objects.as_ref().filter(|_| self.wants_objects) {
@@ -229,7 +228,7 @@ impl Counted {
     }
 }
 
-/// Has no contents: with it the VM reports compaction.
+/// Has no contents; the VM reports compaction to it.
 #[derive(TypedData)]
 #[magnus(class = "Memprof::Native::TraceGuard", mark, compact)]
 struct TraceGuard;
