@@ -11,7 +11,7 @@ MEMPROF = File.expand_path("../exe/memprof", __dir__)
 LIBRARY = File.expand_path("../lib", __dir__)
 LARGEST = 20 # files whose numbers are compared from run to run
 
-# derailed_benchmarks measures the RSS around each require: the gem, or DERAILED, a checkout.
+# derailed_benchmarks measures the RSS around each require: the gem, or a checkout in DERAILED.
 module Derailed
   DIRECTORY = ENV["DERAILED"].to_s
   LIBRARY = (["-I#{File.join(DIRECTORY, "lib")}"] unless DIRECTORY.empty?)
@@ -25,7 +25,7 @@ module Derailed
   def self.command = [*LIBRARY, "-r#{SUPPORT}"]
 end
 
-# What one boot took, and the bytes of each file with all that it required, by name; none of the app alone.
+# The cost of one boot, and the bytes of each file including its requires, by name; none for the app alone.
 Boot = Struct.new(:seconds, :peak, :files)
 
 def boot(directory, command)
@@ -60,7 +60,7 @@ def derailed(directory)
   end
 end
 
-# How far apart the runs are for the largest files, in percent of their medians: the median file.
+# The spread of the runs for the largest files, in percent of their medians: the median file.
 def apart(runs)
   files = runs.map(&:files)
   medians = files.first.keys.select { |name| files.all? { |costs| costs.key?(name) } }
@@ -72,7 +72,7 @@ def apart(runs)
   Bench::Sample.new(shares).median unless shares.empty?
 end
 
-# How many of memprof's largest files are among those of the other: by path, and by what `require` was given.
+# How many of memprof's largest files are among the other's: by path, and by the argument of `require`.
 def shared(ours, theirs)
   names = theirs.max_by(LARGEST) { |_, bytes| bytes }
     .map { |name, _| "/#{name.delete_prefix("/").delete_suffix(".rb")}.rb" }

@@ -1,18 +1,18 @@
 # frozen_string_literal: true
 
-# How long is a process paused that has not loaded memprof, when it is dumped?
+# How long is a process that has not loaded memprof paused when it is dumped?
 
 require "tmpdir"
 require_relative "support"
 
-# Strings of the process: some 100 MB, and 1.5 GB.
+# Number of strings in the process: about 100 MB, and 1.5 GB.
 SIZES = [700_000, *(11_000_000 unless Bench::QUICK)].freeze
 ROUNDS = Bench.size(7, 1)
-# Milliseconds that it may be paused, by the number of strings.
+# Maximum pause in milliseconds, by the number of strings.
 MUST = { 700_000 => 10, 11_000_000 => 60 }.freeze
 AIM = { 700_000 => 2, 11_000_000 => 30 }.freeze
 
-# The process: it wakes every millisecond, and prints the longest time between two wakings for each line.
+# The process: it wakes every millisecond, and prints the longest interval between two wakeups for each line.
 PROGRAM = <<~'RUBY'
   require "io/wait"
   def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)

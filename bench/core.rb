@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# How long does it take to find what is leaked in a core file, and what retains most?
+# How long does it take to find leaks in a core file, and what retains most?
 
 require "tmpdir"
 require_relative "support"
@@ -9,10 +9,10 @@ ROUNDS = Bench.size(5, 1)
 BYTES = Bench.size(1 << 30, 1 << 24)
 OBJECTS = Bench.size(5_000_000, 50_000)
 
-# chap (github.com/vmware/chap) knows leaked blocks of a core, too: if it is installed, or CHAP names it.
+# chap (github.com/vmware/chap) finds leaked blocks in a core, too: used if installed, or given in CHAP.
 CHAP = ENV.fetch("CHAP", "chap")
 
-# Blocks of malloc, one in twenty of them leaked.
+# malloc blocks, one in twenty of them leaked.
 BLOCKS = <<~'RUBY'
   require "fiddle"
   size, kept, number = Integer(ARGV[0]), [], 0
@@ -42,7 +42,7 @@ def core(program, size, directory)
   File.join(directory, "core")
 end
 
-# Seconds, and what was printed.
+# Seconds, and the output.
 def timed(*command, input: "")
   output = nil
   seconds = Bench.wall do
@@ -61,7 +61,7 @@ def chap(core) = timed(CHAP, core, input: "count leaked\n")
 
 def chap? = system(CHAP, out: File::NULL, err: File::NULL, in: File::NULL) != nil
 
-# The blocks that an answer counts.
+# The number of blocks in an answer.
 def blocks(output) = output[/([\d,]+) allocations use/, 1]
 
 def in_core(program, size)

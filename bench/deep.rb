@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# What do call stacks cost in a Rails request, a hundred frames deep and more, beside heaptrack?
+# What do call stacks cost in a Rails request, a hundred or more frames deep, compared with heaptrack?
 
 require_relative "support"
 require_relative "support/peers"
@@ -12,8 +12,8 @@ LEVELS = 20
 LIB = File.expand_path("../lib", __dir__)
 SHOP = File.join(__dir__, "support/shop.rb")
 
-# Answers requests in a process of its own, which begins with this code: processor seconds of that process for
-# these, and its resident bytes at the end.
+# Answers requests in a separate process, which begins with this code: its CPU seconds for these, and its
+# resident bytes at the end.
 def requests(begin_with, *command)
   Dir.mktmpdir do |directory|
     answer = File.join(directory, "answer")
@@ -42,7 +42,7 @@ if heaptrack
   variants["heaptrack, without what reads its pipe"] = -> { requests("", heaptrack, "--output", "SPILL/h") }
 end
 
-# One number of each answer at a time, of runs that took turns.
+# One number of each answer, over runs that took turns.
 Part = Struct.new(:numbers) do
   def median
     numbers.sort[numbers.size / 2]

@@ -8,14 +8,14 @@ require_relative "support"
 require_relative "support/heaps"
 require "memprof/dump" # now, and not at first use
 
-# How often each way is measured, by the heap: a number of objects, or an app.
+# How often each way is measured, by heap: a number of objects, or an app.
 HEAPS = Bench::QUICK ? { 100_000 => 1 } : { 100_000 => 5, 1_600_000 => 3, 10_000_000 => 1 }
 RAILS_ROUNDS = Bench.size(5, 1)
 # Maximum bytes per object of such a heap, in memory while it is allocated, and in a dump.
 MEMORY_PER_OBJECT = 250
 FILE_PER_OBJECT = 700
 
-# What is measured: each writes one file whose name begins with the path.
+# The measured ways: each writes one file whose name begins with the path.
 WAYS = {
   "`ObjectSpace.dump_all`" => ->(path) { File.open(path, "w") { |file| ObjectSpace.dump_all(output: file) } },
   "`format: :objspace`" => ->(path) { Memprof.dump_all("#{path}.json", format: :objspace) },
@@ -25,7 +25,7 @@ WAYS = {
 }.freeze
 PEER, OBJSPACE, MEMPROF, _, BINARY = WAYS.keys
 
-# One dump of one heap, in a process of its own.
+# One dump of one heap, in a separate process.
 def measure(heap, way, path)
   kept = heap == "rails" ? Heaps.rails : Heaps.program(heap.to_i)
   GC.start
@@ -41,7 +41,7 @@ end
 
 Bench.answer(measure(*ARGV)) unless ARGV.empty?
 
-# Why a heap of so many objects can't be measured here, or nil.
+# The reason why a heap of so many objects can't be measured here, or nil.
 def too_large(objects)
   memory = File.foreach("/proc/meminfo").grep(/\AMemAvailable/).first[/\d+/].to_i * 1024
   disk = Open3.capture2("df", "-Pk", Dir.tmpdir).first.lines.last.split[3].to_i * 1024
@@ -50,7 +50,7 @@ def too_large(objects)
   "disk space in #{Dir.tmpdir}" if disk < objects * FILE_PER_OBJECT
 end
 
-# Medians of `rounds` runs, by way and by what was measured.
+# Medians of `rounds` runs, by way and by figure.
 def measured(heap, rounds)
   runs = Hash.new { |hash, way| hash[way] = [] }
   rounds.times do
@@ -96,7 +96,7 @@ else
   puts("A Rails app: left out, Rails is not installed, or not for this Ruby.", "")
 end
 
-# The worst heap of each format has to keep the limit.
+# The worst heap of each format must stay within the limit.
 def worst(heaps, way, key, must, aim, what)
   name, heap = heaps.max_by { |_, candidate| ratio(candidate, way, key) }
   Bench.limit("#{way}, #{what} / objspace's (#{name})", ratio(heap, way, key), must, aim)

@@ -12,21 +12,21 @@ require "memprof/heap"
 
 # Objects of the dumped heaps. Their JSON takes some 410 bytes per object, in TMPDIR.
 SIZES = Heaps.sizes(1_600_000, 10_000_000).freeze
-# An existing dump, in place of those: of any size and origin.
+# An existing dump of any size and origin, used instead.
 DUMP = ENV["BENCH_DUMP"]
 ROUNDS = Bench.size(3, 1)
-# The question that other programs answer, too.
+# The question that other programs can answer, too.
 OURS = "memprof, objspace's JSON"
 SNAPSHOT = 3_000_000 # objects of a `.heapsnapshot`
 # Objects from which limits in seconds apply: for all questions, and for reading alone.
 LARGE = 10_000_000
 GIANT = 100_000_000
 
-# What the children do.
+# Commands of the children.
 module Ask
   module_function
 
-  # Dumps of a heap of so many objects, with the lines that allocated them.
+  # Dumps of a heap of so many objects, with their allocation sites.
   def dump(objects, directory)
     Memprof.start
     kept = Heaps.program(objects.to_i)
@@ -41,7 +41,7 @@ module Ask
     { objects: Memprof::Heap.open(path).size }
   end
 
-  # The ten objects with the largest retained size: from the dump, as from one of another program.
+  # The ten objects with the largest retained size: read from the dump, like one of another program.
   def top(path)
     measure { Memprof::Heap.open(path, index: false).ask(:top, limit: 10, sort: "retained") }
   end
@@ -51,7 +51,7 @@ module Ask
     measure { Memprof::Heap.open(path).ask(:top, limit: 10, sort: "retained") }
   end
 
-  # From the dump to an index beside it.
+  # From the dump to an index next to it.
   def open(path)
     FileUtils.rm_f("#{path}.memprof-index")
     measure { Memprof::Heap.open(path) }
@@ -66,7 +66,7 @@ module Ask
     measure { Memprof::Heap.open(path).ask(:leaks) }
   end
 
-  # What DevTools opens.
+  # An export for DevTools.
   def snapshot(path)
     Dir.mktmpdir do |directory|
       heap = Memprof::Heap.open(path)
@@ -84,7 +84,7 @@ end
 
 Bench.answer(Ask.public_send(*ARGV)) unless ARGV.empty?
 
-# Each way's medians; a text where one could not be measured.
+# The medians of each way; a text if one could not be measured.
 def measured(ways)
   runs = ways.transform_values { [] }
   ROUNDS.times { ways.each { |name, way| runs[name] << way.call } }
@@ -94,7 +94,7 @@ def measured(ways)
   end
 end
 
-# What memprof and other programs take to find what retains most.
+# memprof and other programs: finding what retains most.
 def tops(json, binary)
   ways = json ? Peers.all.to_h { |peer| [peer.name, -> { peer.measure(json) }] } : {}
   ways[OURS] = -> { Bench.child("top", json) } if json
@@ -102,7 +102,7 @@ def tops(json, binary)
   ways.merge("memprof, from its index" => -> { Bench.child("top_again", binary || json) })
 end
 
-# memprof's other work on a dump. `open` runs before those that need its index.
+# memprof's other operations on a dump. `open` runs before those that need its index.
 def others(json, binary)
   ways = {}
   ways["JSON to an index"] = -> { Bench.child("open", json) } if json
@@ -130,7 +130,7 @@ def show(heading, runs, ours)
   puts unless known.size == runs.size
 end
 
-# Against reap, in any size; in seconds by size.
+# Limits relative to reap, for any size; in seconds, by size.
 def limits(objects, tops, others)
   against_reap(tops) + case objects
   when LARGE...GIANT then in_seconds(tops, others)
@@ -163,7 +163,7 @@ def in_seconds(tops, others)
   rows << Bench.limit("`.heapsnapshot`", snapshot["wall"], 3.0, 1.5, " s")
 end
 
-# All about one heap, of which there is one dump or both: `json` is what others can read.
+# Everything about one heap, with one dump or both: other programs can read `json`.
 def compare(objects, json, binary)
   # Questions that need the index come after the one that writes it.
   others = measured(others(json, binary))

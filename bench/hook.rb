@@ -5,7 +5,7 @@
 require "objspace"
 require_relative "support"
 
-# Programs that do little else than allocate objects.
+# Programs that mostly allocate objects.
 module Programs
   module_function
 
@@ -13,8 +13,8 @@ module Programs
     Bench.objects(count)
   end
 
-  # The worst case: nothing is cheaper to allocate than a copy of a literal. Only in evaluated code are
-  # literals not frozen here.
+  # The worst case: nothing is cheaper to allocate than a copy of a literal. Here, literals are only unfrozen
+  # in evaluated code.
   module_eval(<<~RUBY, __FILE__, __LINE__ + 1)
     def self.strings(count)
       index = 0
@@ -25,7 +25,7 @@ module Programs
     end
   RUBY
 
-  # Six objects for each step, through methods and blocks as programs have them.
+  # Six objects per step, through methods and blocks as in typical programs.
   def mixed(count)
     (count / 6).times do |index|
       order = build(index, "item #{index}")

@@ -54,7 +54,7 @@ JUDGES = [
   ->(block) { Memprof.growth(times: 20, warmup: 3, &block).grows? }
 ].freeze
 
-# @return [Array] share of the trials in which something grew, and the mean number of runs, for each judge
+# @return [Array] share of the trials with growth, and the mean number of runs, for each judge
 def judge(make)
   JUDGES.flat_map do |judge|
     runs = 0

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# How long, and how much memory, does `memprof leaks` take for three dumps of a heap that grows?
+# How long, and how much memory, does `memprof leaks` take for three dumps of a growing heap?
 
 require "fileutils"
 require "tmpdir"
@@ -11,12 +11,12 @@ require "memprof/dump"
 
 SIZES = Heaps.sizes(1_000_000, 16_000_000).freeze
 ROUNDS = Bench.size(5, 1)
-# Objects from which on the limits of a large heap apply.
+# Number of objects from which the limits of a large heap apply.
 LARGE = 10_000_000
-# Part of the heap that leaks from dump to dump.
+# The part of the heap that leaks between two dumps.
 GROWTH = 0.01
 
-# What the children do.
+# Commands of the children.
 module Ask
   module_function
 
@@ -34,10 +34,10 @@ module Ask
     {}
   end
 
-  # What the command does, without an index.
+  # Runs the command without an index.
   def leaks(*paths)
     paths.each { |path| FileUtils.rm_f("#{path}.memprof-index") }
-    $stderr.reopen(File::NULL) # where it says what to do next
+    $stderr.reopen(File::NULL) # where it prints the next steps
     answer = "#{File.dirname(paths.first)}/answer"
     status = nil
     wall = Bench.wall { status = Memprof::CLI.start(["leaks", "--output", answer, *paths]) }
@@ -51,7 +51,7 @@ end
 
 Bench.answer(Ask.public_send(*ARGV)) unless ARGV.empty?
 
-# Seconds and MiB: must, and aim. Of a large heap both are limits of the memory, too.
+# Seconds and MiB: must, and aim. For a large heap there are memory limits, too.
 def limits(objects, seconds, memory)
   name = "#{objects} objects, three dumps"
   rows = [Bench.limit("#{name}, seconds", seconds, *(objects < LARGE ? [1.5, 1.0] : [15.0, 8.0]))]

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Does a server under load write one dump after the other, lose none, and keep serving?
+# Does a server under load write dump after dump, lose none, and keep serving?
 
 require "tmpdir"
 require_relative "support"
@@ -9,10 +9,10 @@ require_relative "support/server"
 
 DUMPS = Bench.size(1_000, 20)
 CLIENTS = 2
-# Seconds between two requests of a client: the child that writes has a low priority, and would starve beside
-# clients and a server that together want more processors than there are.
+# Seconds between two requests of a client: the child that writes has a low priority, and would starve if
+# clients and server together used all processors.
 THINK = 0.002
-# Seconds after which no more dumps are requested, on a machine that is too slow for all.
+# Seconds after which no more dumps are requested, on a slow machine.
 LONGEST = 480
 WARM_UP = Bench.size(2, 0.5)
 # Seconds after which a dump counts as lost.
@@ -27,7 +27,7 @@ class DumpedServer < Server
 
   # Sends the signal and waits for the file.
   #
-  # @return [Symbol] `:whole`, `:cut`, or `:lost` if there was none in time
+  # @return [Symbol] `:whole`, `:cut`, or `:lost` if none appeared in time
   def dump
     deadline = now + PATIENCE
     Process.kill(:URG, @pid)

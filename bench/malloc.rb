@@ -41,7 +41,7 @@ samples = Bench.in_turn(ROUNDS, {
   "freed at once, sampled with native stacks" =>
     -> { recorded(sample: "512 KiB", stack: 64, native: true) { Bench.cpu { storm } } }
 })
-# Later, as each GC of a storm would mark what is kept.
+# Last, because each GC of a storm would mark the retained strings.
 samples.merge!(Bench.in_turn(ROUNDS, { "kept" => -> { fill }, "kept, recorded" => -> { recorded { fill } } }))
 Bench.table(["strings outside of Ruby's heap, seconds", "median", "spread"],
   samples.map { |name, sample| [name, format("%.3f", sample.median), sample.spread] })

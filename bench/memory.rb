@@ -8,7 +8,7 @@ require_relative "support"
 COUNT = Bench.size(2_000_000, 50_000)
 ROUNDS = Bench.size(5, 1)
 
-# What a child adds to its memory while it allocates retained objects.
+# Growth of a child's memory while it allocates retained objects.
 def growth(way)
   kept = Array.new(COUNT)
   case way

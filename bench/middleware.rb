@@ -10,7 +10,7 @@ require "memprof/middleware"
 REQUESTS = Bench.size(500, 20)
 ROUNDS = Bench.size(15, 2)
 
-# A small app of the usual kind: reads parameters, builds rows from them, responds with JSON.
+# A small typical app: reads parameters, builds rows from them, responds with JSON.
 APP = ->(env) do
   parameters = env["QUERY_STRING"].split("&").to_h { |pair| pair.split("=") }
   rows = Array.new(parameters.fetch("rows").to_i) do |index|

@@ -7,7 +7,7 @@ require_relative "support"
 require_relative "support/heaps"
 require "memprof/dump" # now, and not at first use
 
-# Objects for a process of 1.5 GB; a quick run takes a tenth.
+# Objects for a process of 1.5 GB; a quick run uses a tenth.
 COUNT = Bench.size(14_800_000, 1_480_000)
 ROUNDS = Bench.size(3, 1)
 TICK = 0.001
@@ -15,7 +15,7 @@ SETTLE = 0.3
 # Seconds between two readings of the child's memory.
 LOOK = 0.005
 
-# Seconds between two wakings of a thread that wakes every millisecond: the longest, and the usual.
+# Seconds between two wakeups of a thread that wakes every millisecond: the longest, and the typical.
 def gaps
   all = []
   stop = false
@@ -38,14 +38,14 @@ def now
   Process.clock_gettime(Process::CLOCK_MONOTONIC)
 end
 
-# How much later than usual the ticker was once, and how long the block took.
+# The maximum delay of the ticker, and the duration of the block.
 def pause(&block)
   seconds = nil
   longest, usual = gaps { seconds = Bench.wall(&block) }
   { pause: longest - usual, usual: usual, seconds: seconds }
 end
 
-# What is measured. Dumps are written as on a signal.
+# The measured ways. Dumps are written as on a signal.
 WAYS = {
   "nothing, for two seconds" => ->(_path) { sleep(2) },
   "`fork { exit! }`" => ->(_path) { Process.wait(fork { exit! }) },
@@ -56,7 +56,7 @@ WAYS = {
 _, FORK, MEMPROF, AMID, BINARY = WAYS.keys
 DUMPS = [MEMPROF, AMID, BINARY].freeze
 
-# Leaves the heap as it is right after a GC, or as it mostly is in a program that allocates all the time:
+# Leaves the heap as it is right after a GC, or as it usually is in a program that allocates constantly:
 # marked, but not yet swept.
 def collect(way)
   GC.disable
@@ -65,7 +65,7 @@ def collect(way)
   GC.start(immediate_sweep: way != AMID)
 end
 
-# The dumped process: fills its heap, and then runs the commands that it reads, one per line.
+# The dumped process: fills its heap, and then runs the commands it reads, one per line.
 def large_process(directory)
   kept = Heaps.program(COUNT)
   GC.start
@@ -82,8 +82,8 @@ end
 
 large_process(ARGV.first) unless ARGV.empty?
 
-# What /proc says about the memory of a process's child while there is one: private dirty bytes, look by look.
-# From another process, so that the large one has nothing to do but wait.
+# Private dirty bytes of a process's child while it exists, from /proc, at each look. Read by another process,
+# so that the large one only waits.
 def private_dirty_of_child(pid)
   child = Dir.glob("/proc/#{pid}/task/*/children").map { |file| File.read(file).to_i }.find(&:positive?)
   return unless child
@@ -93,7 +93,7 @@ rescue SystemCallError
   nil # it has ended
 end
 
-# Makes the large process do something, and meanwhile reads the memory of its child, if requested.
+# Sends the large process a command, and meanwhile reads the memory of its child, if requested.
 def order(process, way, look: false)
   process.puts(way)
   looks = []
@@ -118,10 +118,10 @@ facts, pauses, looks = Dir.mktmpdir("memprof-bench-") do |directory|
   library = File.expand_path("../lib", __dir__)
   IO.popen([RbConfig.ruby, "-I#{library}", __FILE__, directory], "r+") do |process|
     facts = JSON.parse(process.gets || abort("the large process died"))
-    order(process, BINARY) # so that nothing is done for the first time
+    order(process, BINARY) # warms up
     pauses = Hash.new { |hash, way| hash[way] = [] }
     ROUNDS.times { WAYS.each_key { |way| pauses[way] << order(process, way) } }
-    # In runs of their own, because reading takes a lock that the child needs.
+    # In separate runs, because reading takes a lock that the child needs.
     looks = DUMPS.to_h { |way| [way, order(process, way, look: true)] }
     process.close_write
     [facts, pauses, looks]

@@ -10,7 +10,7 @@ require_relative "support/shop"
 REQUESTS = Bench.size(300, 10)
 ROUNDS = Bench.size(11, 2)
 
-# A place for reports that keeps nothing.
+# A destination for reports that stores nothing.
 NOWHERE = Object.new
 def NOWHERE.write(text)
   text.bytesize

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# What does a recording of malloc that goes to a file cost, with callers and with native frames, beside one in
-# memory and beside heaptrack? What does a stack of 50 frames?
+# What does a recording of malloc to a file cost, with callers and with native frames, compared with one in
+# memory and with heaptrack? What does a stack of 50 frames cost?
 
 require_relative "support"
 require_relative "support/peers"
@@ -12,7 +12,7 @@ STRINGS = Bench.size(1_000_000, 2_000)
 CODE = "#{STRINGS}.times { |index| \"x\" * (100 + (index & 1023)) }"
 DEEP = "def deep(levels, &block) = levels.zero? ? block.call : deep(levels - 1, &block)\n"
 
-# Runs the storm in a process of its own, and returns the processor time of all that it started, in seconds.
+# Runs the storm in a separate process, and returns the CPU seconds of all its processes.
 def run(*command, code)
   before = Process.times
   system(*command, RbConfig.ruby, "-I#{File.expand_path("../lib", __dir__)}", "-rmemprof/malloc", "-e", code,

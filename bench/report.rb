@@ -23,11 +23,11 @@ module Workload
   end
 end
 
-# One report, in a process of its own: seconds, and by how much the peak RSS grew.
+# One report, in a separate process: seconds, and growth of the peak RSS.
 def measure(tool, workload)
   require "memory_profiler" if tool == "memory_profiler"
   block = -> { Workload.public_send(workload) }
-  rows(tool) { nil } # what is loaded at first use
+  rows(tool) { nil } # loads everything needed
   GC.start
   before = Bench.peak_rss
   seconds = Bench.cpu { rows(tool, &block) }

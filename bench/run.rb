@@ -9,7 +9,7 @@ ROUNDS = Bench.size(5, 1)
 BOOT = File.join(__dir__, "support/rails_boot.rb")
 MEMPROF = File.expand_path("../exe/memprof", __dir__)
 
-# Speedscope keeps call stacks of 64 frames, and is written as it is computed.
+# Speedscope stores call stacks of 64 frames, and is written as it is computed.
 VARIANTS = {
   "the app alone" => nil,
   "text" => %w[text],
@@ -19,7 +19,7 @@ VARIANTS = {
   "speedscope" => %w[speedscope]
 }.freeze
 
-# Seconds of CPU, and peak RSS.
+# CPU seconds, and peak RSS.
 def measure(options)
   Dir.mktmpdir do |directory|
     costs = File.join(directory, "costs")

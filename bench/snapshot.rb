@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Does a server under load keep serving while it is copied again and again, having loaded nothing?
+# Does a server under load keep serving while it is copied again and again, without having loaded memprof?
 
 require "tmpdir"
 require_relative "support"
@@ -10,7 +10,7 @@ require "memprof"
 require "memprof/cli"
 
 COPIES = Bench.size(1_000, 20)
-# Of these, copies for which all threads are stopped, so that their registers are known.
+# Copies for which all threads are stopped, so that their registers are known.
 IN = 10
 CLIENTS = 2
 # Seconds between two requests of a client.
@@ -19,14 +19,14 @@ WARM_UP = Bench.size(2, 0.5)
 # Seconds after which a copy that does not answer counts as lost.
 PATIENCE = 30
 
-# As `memprof stack` does. Copies that are made in a collection do not answer, and another one is made.
+# Like `memprof stack`. Copies taken during a GC do not answer, and are repeated.
 def stacks(pid)
   copy = Memprof::CLI::ProcessCopy.new(Memprof::CLI::Target.new(pid))
   threads = copy.ask({ do: "stack" }, seconds: PATIENCE).fetch("threads").size
   [copy.pause / copy.attempts, copy.attempts, threads.positive?]
 end
 
-# As `memprof core PID` does.
+# Like `memprof core PID`.
 def memory(pid)
   Memprof::Core.of(pid) { |core| [core.pause, 1, core.regions(:stacks).size == core.overview[:threads]] }
 end

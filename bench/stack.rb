@@ -8,7 +8,7 @@ COUNT = Bench.size(200_000, 10_000)
 ROUNDS = Bench.size(15, 2)
 DEPTH = 50
 
-# Fifty frames above the one that allocates objects.
+# Fifty frames above the allocating one.
 def descend(depth, &block)
   depth.zero? ? block.call : descend(depth - 1, &block)
 end

@@ -6,11 +6,10 @@ require "memprof"
 require "open3"
 require "rbconfig"
 
-# What the benchmarks share. Each of them answers one question; see README.md.
+# Shared by the benchmarks. Each of them answers one question; see README.md.
 #
-# A slow program and a busy machine look alike. So variants are run in turn, round after round,
-# and a disturbance affects all of them; time is processor time; and figures are the
-# median, and where there is room the spread.
+# A slow program and a busy machine look alike. So variants run in turn, round after round, and a disturbance
+# affects all of them; time is CPU time; and figures are medians, with their spread if there is room.
 module Bench
   # A quick run, for CI: does it run at all?
   QUICK = !ENV["BENCH_QUICK"].to_s.empty? || !ENV["CI"].to_s.empty?
@@ -32,18 +31,18 @@ module Bench
 
   module_function
 
-  # A number that may be smaller when it need only run.
+  # A number that may be smaller in a quick run.
   def size(full, quick)
     QUICK ? quick : full
   end
 
-  # Processor time of a block, after a full GC.
+  # CPU time of a block, after a full GC.
   def cpu(&block)
     GC.start
     processor(&block)
   end
 
-  # Processor time of a block, of all threads.
+  # CPU time of a block, over all threads.
   def processor(&block)
     elapsed(Process::CLOCK_PROCESS_CPUTIME_ID, &block)
   end
@@ -59,7 +58,7 @@ module Bench
     Process.clock_gettime(clock) - before
   end
 
-  # Allocates objects, and does as little else as possible.
+  # Allocates objects, with minimal other work.
   def objects(count)
     index = 0
     while index < count
@@ -75,16 +74,16 @@ module Bench
   def in_turn(rounds, variants)
     samples = variants.transform_values { Sample.new([]) }
     rounds.times do |round|
-      # Forwards and backwards, so that none always follows the same one.
+      # Alternates the direction, so that no variant always follows the same one.
       order = round.even? ? variants : variants.to_a.reverse
       order.each { |name, variant| samples[name].rounds << variant.call }
     end
     samples
   end
 
-  # Runs this file again, in a process of its own, for one variant; the child answers by {.answer}.
+  # Runs this file again, in a separate process, for one variant; the child responds with {.answer}.
   #
-  # @return [Object] what it answered
+  # @return [Object] its answer
   def child(*arguments)
     library = File.expand_path("../lib", __dir__)
     command = [RbConfig.ruby, "-I#{library}", File.expand_path($PROGRAM_NAME), *arguments.map(&:to_s)]
@@ -93,7 +92,7 @@ module Bench
     JSON.parse(output.lines.last)
   end
 
-  # Ends a child.
+  # Prints the answer of a child, and exits.
   def answer(value)
     puts(JSON.generate(value))
     exit
@@ -119,7 +118,7 @@ module Bench
     puts("## #{question} (#{File.basename($PROGRAM_NAME)})", "")
   end
 
-  # Prints a Markdown table that is aligned, so that it can be read as it is.
+  # Prints an aligned Markdown table, readable as plain text.
   def table(header, rows)
     cells = [header, *rows].map { |row| row.map(&:to_s) }
     widths = cells.transpose.map { |column| column.map(&:size).max }
@@ -134,7 +133,7 @@ module Bench
     column.zero? ? cell.ljust(width) : cell.rjust(width)
   end
 
-  # The verdict on a figure: `must` is a limit, `aim` a goal. Quick runs judge nothing.
+  # The verdict on a figure: `must` is a limit, `aim` a goal. Quick runs have no verdicts.
   def judge(value, must, aim)
     return "" if QUICK
     return "misses" if value > must
@@ -142,7 +141,7 @@ module Bench
     value > aim ? "keeps" : "reaches the aim"
   end
 
-  # A row for a figure that has a limit.
+  # A row for a figure with a limit.
   def limit(name, value, must, aim, unit = "")
     shown = ->(number) { "#{number.is_a?(Float) ? format("%.3g", number) : number}#{unit}" }
     [name, shown.call(value), shown.call(must), shown.call(aim), judge(value, must, aim)]
@@ -182,7 +181,7 @@ module Bench
   end
 end
 
-# Run by itself, this file prints what the figures of the others depend on.
+# Run by itself, this file prints the environment of the figures.
 if $PROGRAM_NAME == __FILE__
   puts("# Benchmarks of #{Time.now.strftime("%F")} on Ruby #{RUBY_VERSION}", "")
   Bench.facts

@@ -12,10 +12,10 @@ ROUNDS = Bench.size(21, 2)
 CALLS = Bench.size(20_000, 200)
 STRINGS = Bench.size(100_000, 1000)
 REQUESTS = Bench.size(40, 2)
-# Requests of puma's client in turn: in long rows, one kind may meet a busier machine than the other.
+# Requests per turn of puma's client: in long series, one kind may encounter a busier machine than the other.
 IN_TURN = Bench.size(5, 1)
 
-# Bytes through a pipe, one by one: the cheapest system calls that there are.
+# Bytes through a pipe, one by one: the cheapest system calls.
 def bytes(reader, writer)
   CALLS.times do
     writer.syswrite("x")
@@ -28,13 +28,13 @@ def strings
   STRINGS.times { "x" * 100 }
 end
 
-# A request that computes, and does nothing else.
+# A request that only computes.
 COMPUTING = ->(_env) do
   rows = Array.new(450) { |index| { "id" => index, "name" => "row #{index}", "tags" => ["a", "b"] } }
   [200, { "content-type" => "application/json" }, [JSON.generate(JSON.parse(JSON.generate(rows)))]]
 end
 
-# One in puma that waits four times, as for a database, and builds a page: 5 ms for the client.
+# A request in puma that waits four times, as for a database, and builds a page: 5 ms for the client.
 PUMA = <<~'RUBY'
   require "json"
   app = ->(_env) do
@@ -56,7 +56,7 @@ def per_request(app)
   Bench.wall { REQUESTS.times { app.call(env) } } / REQUESTS
 end
 
-# What one variant takes as a part of another, by rounds in turn.
+# One variant's time relative to another's, by rounds in turn.
 def compared(base, other, rounds = ROUNDS)
   samples = Bench.in_turn(rounds, { base: base, other: other })
   base, other = samples.values_at(:base, :other)
@@ -74,7 +74,7 @@ def traced(tracer, &block)
   -> { Memprof.trace(File::NULL, tracers: tracer) { Bench.cpu(&block) } }
 end
 
-# The pipe in a process that never traced, or that did and ended it.
+# The pipe in a process that has never traced, or has stopped tracing.
 unless ARGV.empty?
   reader, writer = IO.pipe
   Memprof.trace(File::NULL) { bytes(reader, writer) } if ARGV == ["ended"]
@@ -92,8 +92,8 @@ def found
   }
 end
 
-# What a client of puma waits for, at a path whose requests are not traced and at one whose are; and what
-# puma's processor does for a request, also when the client has gone on.
+# The latency for a client of puma, at a path whose requests are untraced and at one whose requests are
+# traced; and puma's CPU time per request, including work after the reply.
 def served(directory)
   server = Server.new(directory, PUMA, "memprof/tracer", 1)
   server.connect do |http|
@@ -103,7 +103,7 @@ def served(directory)
       REQUESTS.times { answer(http, path) }
       (answer(http, "/cpu").to_f - before) / REQUESTS
     end
-    %w[/plain /traced].each(&asked) # what is made once
+    %w[/plain /traced].each(&asked) # warms up
     apart(server.pid)
     measures = { puma: [asked, ROUNDS * REQUESTS / IN_TURN], puma_cpu: [worked, ROUNDS] }
     measures.transform_values do |measure, rounds|
@@ -115,8 +115,8 @@ ensure
   pin(Process.pid, "0-#{Etc.nprocessors - 1}")
 end
 
-# Clients of a server are on other machines. On the same processor a client gets the reply when the server has
-# nothing more to do, not even after the reply.
+# Clients of a server run on other machines. On the same CPU, a client gets the reply only when the server has
+# finished all work, including that after the reply.
 def apart(pid)
   return if Etc.nprocessors > 1 && pin(pid, "0") && pin(Process.pid, "1-#{Etc.nprocessors - 1}")
 
@@ -127,7 +127,7 @@ def pin(pid, processors)
   system("taskset", "--all-tasks", "--cpu-list", "--pid", processors, pid.to_s, out: File::NULL)
 end
 
-# Seconds until a client has its reply, which sends no request while puma may still be at the last one.
+# Seconds until a client has its reply; it sends no request while puma may still be working on the last one.
 def wait(http, path)
   sleep(0.001)
   Bench.wall { answer(http, path) }
@@ -139,7 +139,7 @@ def answer(http, path)
   response.body
 end
 
-# Without these the VM calls no hook when an object is allocated, which costs more than the hook itself.
+# Without these the VM calls no hook on object allocation, which costs more than the hook itself.
 ALLOCATIONS = %i[objects threads].freeze
 
 def requests(directory)

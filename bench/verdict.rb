@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# How often does `memprof leaks` name what leaks, and accuse what does not?
+# How often does `memprof leaks` name the leak, and accuse a healthy program?
 
 require "fileutils"
 require_relative "support"
@@ -8,12 +8,12 @@ require_relative "support/verdict_runs"
 require_relative "../spec/support/verdict_programs"
 
 RUNS = ENV.fetch("BENCH_RUNS", Bench.size(5, 1)).to_i
-# Programs of a quick run, of each kind.
+# Programs per kind in a quick run.
 SOME = 3
 WAYS = VerdictRun::WAYS.keys
 TOOLS = ["leaks", "new objects", "growing sites"].freeze
 
-# The texts of `memprof leaks` are kept where BENCH_TEXTS says.
+# Stores the texts of `memprof leaks` in BENCH_TEXTS, if set.
 def run(program, way)
   VerdictRun.new(program, way).tap do |run|
     directory = ENV.fetch("BENCH_TEXTS", nil) or next
@@ -22,7 +22,7 @@ def run(program, way)
   end
 end
 
-# Both ways at once: what is measured is not time.
+# Both ways at once: time is not measured.
 def both_ways(&block)
   WAYS.map { |way| Thread.new { block.call(way) } }.map(&:value)
 end
@@ -34,13 +34,13 @@ def judge(program, run)
   [word, *[run.new_objects, run.growing_sites].map { |site| judge_site(program, site) }]
 end
 
-# A site has neither holder nor mechanism, so the line is the most that it can have right: of what leaks, or
-# of what that retains.
+# A site has neither holder nor mechanism, so the best result is the line: of the leaked objects, or of
+# objects that these retain.
 def judge_site(program, site)
   (program.all_lines & program.lines_in(site.to_s)).any? ? "line" : "wrong"
 end
 
-# For each tool, whether it accuses a healthy program.
+# Whether each tool accuses a healthy program.
 def accusations(program, way)
   run = run(program, way)
   [program.judge(run.text) == "wrong", run.new_objects, run.growing_sites].map { |found| found ? 1 : 0 }

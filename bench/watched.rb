@@ -9,10 +9,10 @@ require_relative "support/server"
 
 ROUNDS = Bench.size(3, 1)
 SECONDS = Bench.size(60, 6)
-# Before and after: the same server, not watched.
+# Before and after: the same server, unwatched.
 BESIDE = Bench.size(20, 1)
 CLIENTS = 2
-# Seconds between two requests of a client: the server is busy, and has some time left.
+# Seconds between two requests of a client: the server is busy, but not saturated.
 THINK = 0.0005
 MEMPROF = File.expand_path("../exe/memprof", __dir__)
 WAYS = { "copies" => [], "--attach" => %w[--attach] }.freeze
@@ -29,8 +29,8 @@ class WatchedServer < Server
     super(directory, ROWS_APP, "json", 4)
   end
 
-  # What the requests cost that come during the block: its own seconds, and those of its children, which write
-  # the copies.
+  # The cost of the requests during the block: the server's own seconds, and those of its children, which
+  # write the copies.
   def cost(&block)
     before = seconds
     clients = Clients.during(self, CLIENTS, THINK, &block)
@@ -55,8 +55,8 @@ class WatchedServer < Server
   end
 end
 
-# Percent of a processor: what the server itself needs more than the same requests cost it before and after,
-# and what the copies need.
+# Percent of a CPU: what the server itself needs beyond the cost of the same requests before and after, and
+# what the copies need.
 def measure(options)
   Dir.mktmpdir("memprof-bench-") do |directory|
     server = WatchedServer.new(directory)

@@ -12,27 +12,27 @@ require_relative "support/pages"
 require "memprof/dump"
 require "memprof/heap"
 
-# Objects of the heap.
+# Objects in the heap.
 OBJECTS = Integer(ENV["BENCH_OBJECTS"] || Bench.size(1_600_000, 100_000))
-# Two dumps of one process that are there already, in place of that.
+# Two existing dumps of one process, used instead.
 DUMP, LATER = ENV.values_at("BENCH_DUMP", "BENCH_LATER")
-# Only pages whose names match this.
+# Only pages whose names match.
 ONLY = Regexp.new(ENV.fetch("BENCH_ONLY", ""))
-# Requests of each page, each with other parameters or of another object, so that no answer is cached.
+# Requests of each page, each with other parameters or another object, so that no answer is cached.
 ROUNDS = Integer(ENV["BENCH_ROUNDS"] || Bench.size(50, 3))
 MUST = 400 # milliseconds, p99
 AIM = 100
 WEIGHT = [300, 100].freeze # KiB of the first load: must, aim
 TO_OVERVIEW = { first: [4.0, 2.0], again: [0.7, 0.3] }.freeze # seconds: must, aim
 TOKEN = "a token for this run"
-# Sites of the report.
+# Sites in the report.
 SITES = 2000
 
-# What the children do.
+# Commands of the children.
 module Make
   module_function
 
-  # A heap, and the same later: a tenth is new, a little is gone.
+  # A heap, and the same later: with a tenth of new objects, and a few freed ones.
   def dumps(before, after)
     Memprof.start
     kept = Heaps.program(OBJECTS)
@@ -68,7 +68,7 @@ class Browser
     @http = Net::HTTP.start(uri.host, uri.port, read_timeout: 600)
   end
 
-  # A page, when it is there.
+  # A page, once it is complete.
   def get(path)
     body = nil
     seconds = Bench.wall { body = whole(path) }
@@ -79,9 +79,9 @@ class Browser
     loop do
       answer = @http.get(path, "Authorization" => "Bearer #{TOKEN}")
       return answer.body if answer.code == "200"
-      # Where a search leads is a page of its own, with a row of its own.
+      # A search redirects to a page with its own row.
       return answer.body.to_s if answer.code == "303" || answer.code == "302"
-      # A small heap has fewer pages than are asked for.
+      # A small heap has fewer pages than requested.
       return answer.body if answer.code == "404" && path.include?("page=")
       raise "#{path}: #{answer.code} #{answer.body[0, 300]}" unless answer.code == "202"
 
@@ -89,7 +89,7 @@ class Browser
     end
   end
 
-  # Processor time of the server, in seconds: a busy machine does not change it.
+  # CPU time of the server, in seconds: independent of a busy machine.
   def processor
     fields = File.read("/proc/#{@output.pid}/stat").split(") ").last.split
     fields.values_at(11, 12).sum(&:to_i).fdiv(Etc.sysconf(Etc::SC_CLK_TCK))
@@ -128,7 +128,7 @@ def first_load(browser, page)
   (page.bytes + files.sum { |file| browser.get(file).bytes }) / 1024.0
 end
 
-# What was tracked is in a file of its own.
+# Reports have their own file.
 TRACKED = {
   "tracked" => ->(number) { "/tracked/1?page=#{number % 20 + 1}" },
   "tracked, flame graph" => ->(number) { "/tracked/1/flame?limit=#{number}" }
@@ -139,7 +139,7 @@ def run(before, after, report)
   first, _, browser = to_overview(before)
   browser.close
   again, page, browser = to_overview(before, after, report)
-  # What a page takes to open the other heap is not what it takes.
+  # Opening the other heap does not count as a page's time.
   browser.get("/heaps/2/")
   heap = Memprof::Heap.open(before)
   Bench.title("How long does a page of a heap of #{Memprof::Units.count(heap.size)} objects take?")

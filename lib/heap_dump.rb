@@ -2,26 +2,26 @@
 
 require "json"
 require "memprof"
-# Now, since a signal's handler can't: loading takes a lock, and a trap may not.
+# Loaded in advance: loading takes a lock, which a signal handler may not.
 require "memprof/census"
 require "memprof/dump"
 
-# The gem heap_dump's interface: `require "heap_dump"` as before. What it did with Ruby 1.9's own structures,
-# memprof does with every Ruby from 3.1 to 4.0. docs/heap-dump.md lists the differences.
+# The gem heap_dump's interface: `require "heap_dump"` as before. It read Ruby 1.9's internal structures;
+# memprof supports every Ruby from 3.1 to 4.0. docs/heap-dump.md lists the differences.
 #
 # @example
 #   HeapDump.dump("heap.json")
 module HeapDump
   class << self
-    # @return [Boolean] whether {dump} prints on standard output what it does
+    # @return [Boolean] whether {dump} prints its steps on standard output
     attr_accessor :verbose
 
-    # Writes all objects of the process to a file, as one JSON array with an object a line.
+    # Writes all objects of the process to a file, as one JSON array with one object per line.
     #
-    # @param filename [String, Pathname] the file; it appears when it is whole
-    # @param gc_before_dump [Boolean] collect garbage before
+    # @param filename [String, Pathname] the file; written atomically
+    # @param gc_before_dump [Boolean] run the GC first
     # @return [nil]
-    # @raise [TypeError] if it is no file's name
+    # @raise [TypeError] if it is not a file name
     # @raise [Memprof::Error] if it can't be written
     # @example
     #   HeapDump.dump
@@ -36,9 +36,9 @@ module HeapDump
 
     # Counts the objects of the process by type, and those of some classes by class.
     #
-    # @param namespaces [Array, Module, String, Symbol] classes and modules, or their names; the classes in
-    #   them are counted as well
-    # @param gc [Boolean] collect garbage before
+    # @param namespaces [Array, Module, String, Symbol] classes and modules, or their names; includes the
+    #   classes nested in them
+    # @param gc [Boolean] run the GC first
     # @return [String] JSON, indented by four blanks
     # @raise [ArgumentError] if a class has no name
     # @example
@@ -50,14 +50,14 @@ module HeapDump
       indented(Memprof.count_objects(*namespaces, gc: gc ? true : false))
     end
 
-    # Stops in the debugger that the process runs under. Without one, the signal ends the process.
+    # Stops in the debugger that the process runs under. Without one, the signal kills the process.
     #
     # @return [void]
     # @example In gdb
     #   HeapDump.int3 if ENV["STOP"] # then: call (void)heapdump_dump("heap.json")
     def int3 = Process.kill(:TRAP, Process.pid)
 
-    # {dump} without a collection before.
+    # {dump} without a GC first.
     #
     # @param filename [String] the file
     # @return [nil]
@@ -76,9 +76,9 @@ module HeapDump
     # {count_objects} with names only.
     #
     # @param namespaces [Array<String>] names of classes and modules
-    # @param gc [Boolean] collect garbage before
+    # @param gc [Boolean] run the GC first
     # @return (see #count_objects)
-    # @raise [TypeError] if a name is no String
+    # @raise [TypeError] if a name is not a String
     # @example
     #   puts HeapDump.count_objects_ext(["Gem"], true)
     def count_objects_ext(namespaces, gc)

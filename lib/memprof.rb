@@ -7,8 +7,7 @@ require "memprof/loading"
 require "memprof/lock"
 require "memprof/support"
 require "memprof/session"
-# Not later, when they are needed: a constant defined then would empty the inline caches of the program that
-# is tracked.
+# Not on demand: a constant defined later would invalidate the inline caches of the tracked program.
 require "memprof/output"
 require "memprof/report"
 require "memprof/tracing"
@@ -43,10 +42,10 @@ module Memprof
   class << self
     # Tracks the objects of the whole process from now on.
     #
-    # @param sample [Integer, nil] record one object in so many, on average, and scale counts and bytes up
-    # @param stack [Integer] frames to keep of each object's call stack
-    # @return [Boolean] true, or false if objects were tracked already (whose options stay)
-    # @raise [ArgumentError] if an option is impossible
+    # @param sample [Integer, nil] record one object in so many, on average, and scale up counts and bytes
+    # @param stack [Integer] frames to store of each object's call stack
+    # @return [Boolean] true, or false if objects were already tracked (with unchanged options)
+    # @raise [ArgumentError] if an option is invalid
     # @raise [Unsupported] if this Ruby can't be tracked
     # @example
     #   Memprof.start
@@ -59,7 +58,7 @@ module Memprof
       started
     end
 
-    # Stops tracking and forgets what was seen. Inside {track}, it ends that block's tracking.
+    # Stops tracking and discards its data. Inside {track}, it ends that block's tracking.
     #
     # @return [Boolean] true, or false if nothing was tracked
     # @example
@@ -95,7 +94,7 @@ module Memprof
     #   Memprof.stop
     def stats(path_or_io = nil) = write_stats(session, path_or_io, caller: caller_locations(1, 1)&.first)
 
-    # As {stats}, and then forgets these objects; tracking goes on.
+    # Like {stats}, but then forgets these objects; tracking continues.
     #
     # @param path_or_io (see #stats)
     # @return [nil]
@@ -111,18 +110,18 @@ module Memprof
       nil
     end
 
-    # Tracks the objects that a block makes, and writes those that live at its end as {stats} does. Always
-    # stops, also if the block raises. Inside another {track}, or after {start}, it shows its own block's
-    # objects and leaves the outer tracking as it was.
+    # Tracks the objects that a block allocates, and writes those alive at its end like {stats}. Always stops,
+    # even if the block raises. Inside another {track}, or after {start}, it shows only its own block's
+    # objects and does not affect the outer tracking.
     #
     # @param path_or_io (see #stats)
     # @param scope [Symbol] `:process`, or `:thread` for the objects of the calling thread and of those it
     #   starts
     # @param sample (see #start)
     # @param stack (see #start)
-    # @yield the code to look at
+    # @yield the code to track
     # @return [Object] the block's value
-    # @raise [ArgumentError] without a block, or if an option is impossible
+    # @raise [ArgumentError] without a block, or if an option is invalid
     # @raise [Error] if the file can't be written
     # @example
     #   Memprof.track { 12.times { "abc" } }
@@ -140,18 +139,18 @@ module Memprof
     #   Memprof.booted # => false
     def booted = defined?(Autorun.booted) ? Autorun.booted : false
 
-    # Runs a block and reports what it allocated and what of that it retained. GC stays on.
+    # Runs a block and reports what it allocated and retained. GC remains enabled.
     #
     # @param scope (see #track)
     # @param sample (see #start)
     # @param stack (see #start)
-    # @param peak [Boolean] also find when memory was largest, and which sites it belonged to: {Report#peak},
+    # @param peak [Boolean] also determine when memory peaked, and at which sites: {Report#peak},
     #   {Report::Site#peak_bytes}
     # @param filters [Hash] `top:`, `allow_files:`, `ignore_files:`, `trace:`, `internal:`, see
     #   {Report#initialize}
-    # @yield the code to look at
+    # @yield the code to measure
     # @return [Report]
-    # @raise [ArgumentError] without a block, or if an option is impossible
+    # @raise [ArgumentError] without a block, or if an option is invalid
     # @example
     #   report = Memprof.report(internal: false) { Array.new(10) { Object.new } }
     #   report.total_allocated # => 11
@@ -163,7 +162,7 @@ module Memprof
       Report.check_filters(**filters)
       Session.run(scope: scope, sample: sample, stack: stack, strings: true) do |session|
         session.watch_peak if peak
-        # What the block leaves on the machine stack would count as retained.
+        # References that the block leaves on the machine stack would make objects count as retained.
         Native.run_deep do
           yield
           nil
@@ -174,28 +173,28 @@ module Memprof
       end
     end
 
-    # Writes each live tracked object as JSON: with a block the objects that it allocated and that live at
-    # its end, without one those that were tracked since {start}. A block's tracking always stops, as
-    # {track}'s does; if the block raises, nothing is written.
+    # Writes each live tracked object as JSON: with a block the objects it allocated that are alive at its
+    # end, without one those tracked since {start}. A block's tracking always stops, as in {track}; if the
+    # block raises, nothing is written.
     #
     # A file has one line for each object, and a first and a last line about the dump. On standard output the
-    # objects are indented for people, unless the dump is binary or compressed: that is written as it is, but
-    # not to a terminal. A file appears under its name, with mode 0600, when it is whole; until
-    # then it is called `PATH.IN_PROGRESS`. A device or a pipe is written to; a link to one is refused.
+    # objects are indented for people, unless the dump is binary or compressed: that is written unchanged, but
+    # not to a terminal. A file is written as `PATH.IN_PROGRESS`, with mode 0600, and renamed when it is
+    # complete. A device or a pipe is written to; a link to one is refused.
     #
     # @param path_or_io [String, Pathname, IO, nil] a file to replace, or an IO; standard output if nil
     # @param format [Symbol, nil] `:memprof`, `:objspace`, `:binary` or `:heap_dump`; if nil, `:binary` for a
     #   file that ends with `.memprof`, else `:memprof`
-    # @param values [Symbol] what to write of strings and the like: `:full`, `:truncate`, `:hash` (a mark that
+    # @param values [Symbol] how to write strings and the like: `:full`, `:truncate`, `:hash` (a hash that
     #   equal values share), `:length` or `:none`
-    # @param compression [Symbol, nil] `:none`, `:gzip` or `:zstd`; if nil, what the file's ending says
+    # @param compression [Symbol, nil] `:none`, `:gzip` or `:zstd`; if nil, according to the file extension
     # @param scope (see #track)
     # @param sample (see #start)
     # @param stack (see #start)
-    # @yield the code to look at
-    # @return [Object, Dump::Result] the block's value; without a block, what was written
+    # @yield the code to track
+    # @return [Object, Dump::Result] the block's value; without a block, facts about the dump
     # @raise [NotRunning] without a block, if nothing is tracked
-    # @raise [ArgumentError] if an option is impossible
+    # @raise [ArgumentError] if an option is invalid
     # @raise [Error] if it can't be written
     # @example
     #   Memprof.dump("objects.json") { @kept = Array.new(3) { "abc".dup } }
@@ -208,19 +207,19 @@ module Memprof
       show_after(show, scope: scope, sample: sample, stack: stack, &block)
     end
 
-    # Writes every object of the heap, with all references and what leads to each, and with file, line,
-    # method, generation and time where objects were tracked. Neither starts nor stops tracking.
+    # Writes every object of the heap, with all references and their labels, and with file, line, method,
+    # generation and time for tracked objects. Neither starts nor stops tracking.
     #
     # @param path_or_io [String, Pathname, IO, nil] a file to replace, or an IO; standard output if nil. One
     #   line for each object
     # @param format (see #dump)
     # @param values (see #dump)
     # @param compression (see #dump)
-    # @param fork [Boolean] let a forked child write, while other threads go on; returns when it has
-    # @param gc [Boolean] collect garbage first. Not by default: it takes as long as the heap is large, and
-    #   garbage is of interest, too
-    # @return [Dump::Result] what was written
-    # @raise [ArgumentError] if an option is impossible
+    # @param fork [Boolean] let a forked child write, while other threads continue; returns when it is done
+    # @param gc [Boolean] run the GC first. Not by default: its duration grows with the heap, and garbage is
+    #   of interest, too
+    # @return [Dump::Result] facts about the dump
+    # @raise [ArgumentError] if an option is invalid
     # @raise [Error] if it can't be written
     # @example
     #   Memprof.dump_all("heap.json.gz")
@@ -231,16 +230,16 @@ module Memprof
       Dump.heap(path_or_io || $stdout, options, fork: fork)
     end
 
-    # Runs a block over and over, and reports the sites whose live objects grow from run to run.
+    # Runs a block repeatedly, and reports the sites whose live objects grow from run to run.
     #
-    # While something grows, the block runs on, to tell a cache that fills up from a leak.
+    # While something grows, the block runs on, to distinguish a filling cache from a leak.
     #
-    # @param times [Integer] measured runs, at least 4
-    # @param warmup [Integer] runs before these, to fill caches
-    # @param max_times [Integer, nil] the most measured runs while something grows; `12 * times` if nil
-    # @yield the code to look at
+    # @param times [Integer] counted runs, at least 4
+    # @param warmup [Integer] runs before those, to fill caches
+    # @param max_times [Integer, nil] maximum counted runs while something grows; `12 * times` if nil
+    # @yield the code to measure
     # @return [Growth]
-    # @raise [ArgumentError] without a block, or if a number is impossible
+    # @raise [ArgumentError] without a block, or if a number is invalid
     # @example
     #   log = []
     #   puts Memprof.growth { log << "line".dup }
@@ -254,9 +253,9 @@ module Memprof
     #
     # @param namespaces [Array<Module, String, Symbol>] classes and modules, or their names. Objects of `Foo`
     #   and of the classes in it (`Foo::Bar`) are counted by class, whatever their type
-    # @param gc [Boolean] collect garbage before; the first key is `"gc_ran"` then
-    # @return [Hash{String => Integer, Hash}] `"total_slots"`, `"free_slots"`, `"basic_types"` (types that
-    #   there are, as `"T_STRING"`), `"user_types"` (most objects first)
+    # @param gc [Boolean] run the GC first; then the first key is `"gc_ran"`
+    # @return [Hash{String => Integer, Hash}] `"total_slots"`, `"free_slots"`, `"basic_types"` (existing
+    #   types, such as `"T_STRING"`), `"user_types"` (most objects first)
     # @raise [ArgumentError] if a namespace has no name
     # @example
     #   Shelf = Class.new
@@ -267,10 +266,10 @@ module Memprof
       Census.count(namespaces, gc: gc)
     end
 
-    # What Ruby has compiled, with its bytes: methods, blocks, class bodies and files. Looks into the heap
-    # itself, so no RubyVM::InstructionSequence is made.
+    # Ruby's compiled code, with its bytes: methods, blocks, class bodies and files. Reads the heap directly,
+    # so it creates no RubyVM::InstructionSequence.
     #
-    # @param gc [Boolean] collect garbage before: code that was loaded once and is no longer there
+    # @param gc [Boolean] run the GC first, to exclude code that is no longer referenced
     # @return [Iseqs]
     # @example
     #   puts Memprof.iseqs
@@ -280,14 +279,14 @@ module Memprof
       Iseqs.new(Native.iseqs)
     end
 
-    # Where the memory of a process goes: slots, what objects have outside of them, instruction sequences,
-    # malloc that no object counts, free memory that malloc keeps, stacks, mapped files. The items add up to
-    # the RSS.
+    # Where the memory of a process goes: slots, memory of objects outside of them, instruction sequences,
+    # native memory not owned by Ruby objects, free memory not returned to the system, stacks, mapped files.
+    # The items add up to the RSS.
     #
-    # @param pid [Integer, nil] another process, of which less is known: what /proc shows. `memprof memory`
-    #   asks a process that has loaded `memprof/signal` for the rest
+    # @param pid [Integer, nil] another process, for which only /proc is read. `memprof memory` asks a process
+    #   that has loaded `memprof/signal` for the rest
     # @return [Memory]
-    # @raise [Error] where there is no /proc, if the process is gone, or if it belongs to another user
+    # @raise [Error] without /proc, if the process is gone, or if it belongs to another user
     # @example
     #   puts Memprof.memory
     def memory(pid = nil)
@@ -295,13 +294,13 @@ module Memprof
       Memory.of(pid)
     end
 
-    # The memory of a process and of those that were forked from it, as a server and its workers: what each
-    # takes, how much of it no other process has, and what all take together.
+    # The memory of a process and of those forked from it, such as a server and its workers: of each one, the
+    # part that no other process shares, and the total.
     #
-    # @param pid [Integer, nil] the process, such as the master of a puma in cluster mode. Without one, the
-    #   cluster that this process belongs to
+    # @param pid [Integer, nil] the process, such as the master of a puma in cluster mode; by default, the
+    #   cluster of this process
     # @return [Memory::Cluster]
-    # @raise [Error] where there is no /proc, if the process is gone, or if it belongs to another user
+    # @raise [Error] without /proc, if the process is gone, or if it belongs to another user
     # @example
     #   puts Memprof.cluster_memory
     def cluster_memory(pid = nil)
@@ -322,13 +321,13 @@ module Memprof
       @session
     end
 
-    # Runs a block in a session of its own, hands that to `show`, returns the block's value.
+    # Runs a block in its own session, passes that to `show`, returns the block's value.
     def show_after(show, scope:, sample:, stack:)
       Session.run(scope: scope, sample: sample, stack: stack) do |session|
         Native.note_for(self, session) if scope == :process
         value = yield
         session.finish
-        # Stopped inside the block: nothing was tracked in the end, so there is nothing to show.
+        # Stopped inside the block: nothing is tracked any longer, so there is nothing to show.
         show.call(session) unless session.closed?
         value
       ensure
@@ -336,7 +335,7 @@ module Memprof
       end
     end
 
-    # Checked before anything is tracked: a wrong option must not cost the run.
+    # Checked before anything is tracked: an invalid option must not waste the run.
     def dump_options(path_or_io, **options)
       prepare(:Dump)
       path = path_or_io && Output.file_path(path_or_io)

@@ -2,13 +2,12 @@
 
 require "json"
 
-# Clients that send requests to a server until they are stopped: how long responses took, and how many were
-# wrong.
+# Clients that send requests to a server until they are stopped: response times, and wrong responses.
 class Clients
   Result = Struct.new(:latencies, :errors)
 
-  # Sends requests from so many clients during the block; returns the result of each. They are in a process of
-  # their own: memprof waits for a copy with the GVL, which stops threads here, and not the server.
+  # Sends requests from so many clients during the block; returns the result of each. They run in a separate
+  # process: memprof holds the GVL while it waits for a copy, which stops threads here, but not the server.
   def self.during(server, count, think)
     IO.popen("-", "r+") do |other|
       in_child(server, count, think) unless other

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 # Loaded before an app: derailed_benchmarks measures its requires, and its tree goes to the file BENCH_TREE as
-# names with MiB, those of one name added up.
+# names with MiB, summed up by name.
 
 require "json"
 require "pathname"

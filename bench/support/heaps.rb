@@ -1,11 +1,11 @@
 # frozen_string_literal: true
 
-# Heaps to be dumped: one made like a program's, of any size, and that of a Rails app.
+# Heaps to dump: one that resembles a program's, of any size, and that of a Rails app.
 module Heaps
-  # What one record of a program is: these many objects.
+  # Objects per record of a program.
   PER_RECORD = 5
 
-  # As models have them: a few instance variables that refer to what Ruby has most of.
+  # Resembles a model: a few instance variables that reference Ruby's most common objects.
   class Customer
     def initialize(number, chance, other)
       @number = number
@@ -17,7 +17,7 @@ module Heaps
 
   module_function
 
-  # How many objects the heaps of a benchmark have: those of BENCH_OBJECTS, else these.
+  # The numbers of objects in a benchmark's heaps: from BENCH_OBJECTS, else these.
   def sizes(*full)
     given = ENV.fetch("BENCH_OBJECTS", nil)
     return given.split(",").map { |size| Integer(size) } if given
@@ -25,9 +25,8 @@ module Heaps
     Bench::QUICK ? [100_000] : full
   end
 
-  # Objects with four instance variables, strings that fit into their slots and that do not, small arrays and
-  # hashes. What is in them is by chance, the same in each run: a compressor must not have it easier than with
-  # a program.
+  # Objects with four instance variables, embedded and heap-allocated strings, small arrays and hashes. Their
+  # contents are random, the same in each run: they must not compress better than a program's.
   #
   # @return [Object] retains the heap
   def program(objects)
@@ -39,10 +38,10 @@ module Heaps
     made
   end
 
-  # What Rails has that needs no database.
+  # The parts of Rails that need no database.
   FRAMEWORKS = %w[action_controller action_view action_mailer active_job action_cable].freeze
 
-  # A Rails app with as much of Rails as is installed, loaded as in production, that has answered requests.
+  # A Rails app with as much of Rails as is installed, loaded as in production, after some requests.
   def rails
     require "logger" # Rails 6.1 and 7.0 forget it
     require "rails"
@@ -76,7 +75,7 @@ module Heaps
     Object.const_set(:HeapApp, app)
   end
 
-  # Also where it is installed it may lack a gem for this Ruby.
+  # Even an installed Rails may lack a gem for this Ruby.
   def rails?
     load = "%w[rails action_controller/railtie].each { |name| require name }"
     system(RbConfig.ruby, "-rlogger", "-e", load, %i[out err] => File::NULL)

@@ -2,27 +2,27 @@
 
 require "uri"
 
-# The pages of Memprof::Web that are about heaps, each with parameters that differ from request to request: so
-# that no answer is cached.
+# The heap pages of Memprof::Web, each with parameters that differ from request to request, so that no answer
+# is cached.
 class Pages
-  # What objects are grouped by; each page is another.
+  # Keys for grouping objects; each is a separate page.
   BY = %w[class line file gem method type generation age size length shape slot imemo namespace superclass
     root].freeze
-  # What changes are grouped by.
+  # Keys for grouping changes.
   CHANGED_BY = %w[class site file type].freeze
-  # What people search for: a text, a class, a file, a place in a file, an address, a query.
+  # Typical searches: a text, a class, a file, a place in a file, an address, a query.
   SOUGHT = ["%d@shop", "Customer%d", "heaps%d.rb", "heaps.rb:%d", "0x7f%06x", "length > %d"].freeze
 
-  # @param heap [Memprof::Heap] that is shown
-  # @param rounds [Integer] requests of each page
+  # @param heap [Memprof::Heap] the displayed heap
+  # @param rounds [Integer] requests per page
   def initialize(heap, rounds)
     @objects = heap.ask(:top, limit: rounds, where: "type in (OBJECT, HASH, ARRAY)")[:objects]
     @classes = heap.histogram(by: :class, limit: 200, where: "class !~ '<'")[:rows].map { |row| row[:key] }
-    # Most of the heap is outside of a drawing.
+    # Most of the heap is outside of the drawing.
     @huge = heap.ask(:top, limit: 1, sort: :references)[:objects].first
   end
 
-  # @return [Hash{String => #call}] by name, who makes the path of a request from its number
+  # @return [Hash{String => #call}] by name, builds the path of a request from its number
   def to_h
     lists.merge(single, pictures, groups, searches).transform_values do |path|
       ->(number) { "/heaps/1/#{path.call(number)}" }
@@ -100,7 +100,7 @@ class Pages
     URI.encode_www_form_component(text)
   end
 
-  # Always true, and another query each time.
+  # A condition that is always true, and different each time.
   def where(number)
     URI.encode_www_form(where: "address != #{number + 1}")
   end

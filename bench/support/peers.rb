@@ -3,17 +3,17 @@
 require "open3"
 require "rbconfig"
 
-# Other programs that read `ObjectSpace.dump_all`. Each is named by an environment variable (an executable, or
+# Other programs that read `ObjectSpace.dump_all`. Each is given by an environment variable (an executable, or
 # a checkout of its source), or found on PATH or among the gems.
 #
-# reap answers the question that is measured here. The others know no retained sizes. heapy sums up sizes by
-# line; sheap reads, or also inverts references; harb reads: the minimum for any answer.
+# reap answers the measured question. The others don't compute retained sizes. heapy sums up sizes by line;
+# sheap reads, or also inverts references; harb reads: the minimum for any answer.
 module Peers
   TIME = "/usr/bin/time"
 
-  # A program: `command` makes the words that have it read a file, and is nil where it is not there.
+  # A program: `command` builds its command line for a file, and is nil if it is missing.
   Peer = Struct.new(:name, :command, :advice, :input, keyword_init: true) do
-    # What it takes for a file; a text where that could not be measured.
+    # The cost of reading a file; a text if it could not be measured.
     #
     # @return [Hash{String => Float}, String]
     def measure(path)
@@ -31,7 +31,7 @@ module Peers
     end
   end
 
-  # What sheap is asked, as Ruby.
+  # Queries for sheap, as Ruby.
   COUNT = "puts(Sheap::Heap.new(ARGV.fetch(0)).objects.count)"
   REFERRERS = "puts(Sheap::Heap.new(ARGV.fetch(0)).inverse_references.size)"
 
@@ -54,7 +54,7 @@ module Peers
     ]
   end
 
-  # The place that a variable names, or the executable on PATH.
+  # The path in a variable, or the executable on PATH.
   def program(name)
     named = ENV[name.upcase].to_s
     return named unless named.empty?

@@ -1,8 +1,7 @@
 # frozen_string_literal: true
 
-# What bench/run.rb tracks: the boot of a small Rails app. Writes the CPU time and the peak RSS of its process
-# to the file BENCH_COSTS, after all else: finalizers run behind what `at_exit` registered, and so behind the
-# report.
+# Tracked by bench/run.rb: the boot of a small Rails app. Writes the CPU time and the peak RSS of its process
+# to the file BENCH_COSTS, last of all: finalizers run after `at_exit` blocks, and so after the report.
 
 require "logger" # Rails 6.1 and 7.0 forget it
 require "rails"
@@ -20,7 +19,7 @@ end
 
 Shop.initialize!
 
-# Its finalizer is made here, where the object is not in sight: a block beside it would keep it alive.
+# Creates the finalizer here, where the object is not in scope: a block next to it would retain it.
 module Costs
   def self.writer(file)
     pid = Process.pid

@@ -8,7 +8,7 @@ rescue LoadError
   abort("#{File.basename($PROGRAM_NAME)}: puma is not installed (bin/setup installs it); nothing is measured")
 end
 
-# A puma of its own process; its app, its log, and what it writes are in a directory.
+# A puma in a separate process; its app, its log, and its output are in a directory.
 class Server
   # An app that builds a page of rows, and retains some of them for a while.
   ROWS_APP = <<~'RUBY'
@@ -27,7 +27,7 @@ class Server
 
   # @param directory [String]
   # @param app [String] text of its config.ru
-  # @param library [String] the part of memprof that it loads
+  # @param library [String] the part of memprof to load
   # @param threads [Integer]
   def initialize(directory, app, library, threads)
     @directory = directory
@@ -49,12 +49,12 @@ class Server
     false
   end
 
-  # Gives the block a connection, which is kept open between requests.
+  # Yields a connection, which is kept open between requests.
   def connect(&block)
     Net::HTTP.start("127.0.0.1", @port, open_timeout: 10, read_timeout: 10, &block)
   end
 
-  # What it has now: leaks and zombies show here.
+  # Its current resources, which reveal leaks and zombies.
   def resources
     status = File.read("/proc/#{@pid}/status")
     {

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# A Rails app with one page, and requests of it. Run as a program it answers so many requests.
+# A Rails app with one page, and requests to it. Run as a program, it answers a number of requests.
 
 require "stringio"
 
@@ -26,7 +26,7 @@ class Shop < Rails::Application
   routes.append { resources :orders, only: %i[index show] }
 end
 
-# Controllers are given the routes when they are defined.
+# Controllers get the routes when they are defined.
 Shop.initialize!
 
 Order = Struct.new(:id, :customer, :cents) do
@@ -69,7 +69,7 @@ def request(app)
 end
 
 if $PROGRAM_NAME == __FILE__
-  # As deep as behind a server and its middlewares: what is around the app in production.
+  # Adds the stack depth of a server and its middleware, as in production.
   def around(levels, &block)
     levels.zero? ? block.call : around(levels - 1, &block)
   end

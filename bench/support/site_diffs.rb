@@ -1,9 +1,9 @@
 # frozen_string_literal: true
 
-# What three dumps of ObjectSpace show without references: the site that gained most. A site is a class, a
-# file and a line.
+# Finds the site that gained most in three dumps of ObjectSpace, without references. A site is a class, a file
+# and a line.
 module SiteDiffs
-  # As many bytes or objects as `memprof leaks` finds worth a word.
+  # Minimum bytes or objects, as in `memprof leaks`.
   BYTES = 8 << 10
   OBJECTS = 100
 
@@ -13,8 +13,8 @@ module SiteDiffs
   FIELDS = { type: /"type":"(\w+)"/, of: /"class":"(\w+)"/, name: /"name":"([^"]+)"/,
              place: /"file":"([^"]+)", ?"line":(\d+)/, size: /"memsize":(\d+)/ }.freeze
 
-  # The site and the size of each object of a dump, by address. Where sites are known, what has none was
-  # there before they were recorded, or is memprof's own, which these tools would not have.
+  # The site and the size of each object of a dump, by address. If sites are known, objects without one were
+  # allocated before tracking, or are memprof's own, which these tools would not have.
   def records(json)
     names = {}
     objects = File.foreach(json).filter_map do |line|
@@ -27,7 +27,7 @@ module SiteDiffs
     objects.to_h { |address, of, type, place, size| [address, ["#{names.fetch(of, type)} #{place}", size]] }
   end
 
-  # As `heapy diff` of three dumps: what the second has and the first has not, and the third has still.
+  # Like `heapy diff` of three dumps: objects of the second that are not in the first, but still in the third.
   def new_objects(first, second, third)
     largest(sums(second.select { |address, _| !first.key?(address) && third.key?(address) }.values))
   end

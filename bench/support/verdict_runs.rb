@@ -6,14 +6,14 @@ require "timeout"
 require "tmpdir"
 require_relative "site_diffs"
 
-# Runs a program of spec/fixtures/verdict, dumps it from outside at each look, and asks what leaks.
+# Runs a program of spec/fixtures/verdict, dumps it from outside at each look, and runs `memprof leaks`.
 class VerdictRun
   LIBRARY = File.expand_path("../../lib", __dir__)
   MEMPROF = [RbConfig.ruby, "-I#{LIBRARY}", File.expand_path("../../exe/memprof", __dir__)].freeze
-  # Whether the program has loaded memprof, which tracks, or knows nothing of it.
+  # Whether the program has loaded memprof with tracking, or not at all.
   WAYS = { loaded: ["-I#{LIBRARY}", "-rmemprof/signal"], plain: [] }.freeze
   LOOKS = 3
-  # Seconds for a program to get to its next look.
+  # Seconds for a program to reach its next look.
   PATIENCE = 120
   LOOKING = <<~'RUBY'
     def look
@@ -25,7 +25,7 @@ class VerdictRun
   RUBY
   private_constant :LIBRARY, :MEMPROF, :LOOKS, :PATIENCE, :LOOKING
 
-  # What `memprof leaks` says, and the first rows of the two peers.
+  # The text of `memprof leaks`, and the first rows of the two peers.
   attr_reader :text, :new_objects, :growing_sites
 
   def initialize(program, way)
@@ -60,7 +60,7 @@ class VerdictRun
     end
   end
 
-  # As some programs print.
+  # Skips other lines, as some programs print.
   def ready?(stdout)
     Timeout.timeout(PATIENCE) { stdout.each_line.any?("ready\n") }
   end
@@ -68,10 +68,10 @@ class VerdictRun
   def kill(pid)
     Process.kill(:KILL, pid)
   rescue Errno::ESRCH
-    nil # it failed
+    nil # already failed
   end
 
-  # The same objects, as ObjectSpace.dump_all writes them.
+  # The same objects, in the format of ObjectSpace.dump_all.
   def objspace(file)
     json = "#{file}.json"
     memprof("convert", "--format", "objspace", file, json)

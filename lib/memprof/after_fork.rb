@@ -1,15 +1,15 @@
 # frozen_string_literal: true
 
 module Memprof
-  # What is to be done in the child of a fork, in the order in which it was registered: sessions, traces,
-  # threads and locks that were copied are the parent's. A child that becomes another program by `system`,
-  # `spawn` or backticks is not made this way.
+  # Hooks for the child of a fork, called in the order of registration: copied sessions, traces, threads and
+  # locks are the parent's. A child that becomes another program by `system`, `spawn` or backticks does not
+  # run them.
   module AfterFork
     @parts = [].freeze
 
     class << self
-      # Has `part.after_fork` called in the child of a fork. `Process.daemon` is no fork to Ruby: a part that
-      # has `before_daemon` and `after_daemon` is called.
+      # Calls `part.after_fork` in the child of a fork. Ruby does not treat `Process.daemon` as a fork: parts
+      # with `before_daemon` and `after_daemon` get these calls.
       def register(part)
         Process.singleton_class.prepend(Hook) if @parts.empty?
         @parts = [*@parts, part].uniq.freeze
@@ -28,7 +28,7 @@ module Memprof
         pid
       end
 
-      # The same program goes on under another id.
+      # The same program continues under another id.
       def daemon(...)
         AfterFork.each(:before_daemon)
         result = super

@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
 module Memprof
-  # Does in a process what `memprof attach` asked it for, and takes it back when it is done, or when the
-  # connection with the command ends, however that comes. The answer is one line of JSON.
+  # Performs a request of `memprof attach` in a process, and undoes it when it is done, or when the connection
+  # ends for any reason. The answer is one line of JSON.
   class Attached
     # The command has ended, or wants its answer now.
     class Ended < Exception; end # rubocop:disable Lint/InheritException -- code that is evaluated may rescue others
@@ -10,12 +10,12 @@ module Memprof
     LONGEST = 64 * 1024
     TRIES = 3
     MOMENT = 1 # second for the code to stop after each exception
-    MALLOC_SAMPLE = "64KiB" # of one block in so many bytes the line is recorded
+    MALLOC_SAMPLE = "64KiB" # records the line of one block in so many bytes
     MOST_LINES = 3
     private_constant :Ended, :LONGEST, :TRIES, :MOMENT, :MALLOC_SAMPLE, :MOST_LINES
 
     class << self
-      # In the child of a fork neither the command nor the thread that would stop it is there.
+      # The child of a fork has neither the command nor the thread that would stop it.
       def after_fork = @current&.abandon
 
       # @api private
@@ -49,7 +49,7 @@ module Memprof
 
     private
 
-    # A thread that is killed, perhaps by the code that it evaluates, has no outcome.
+    # A thread that is killed, perhaps by the code it evaluates, has no outcome.
     def work(request)
       @file = file_of_command if request["file"] == true
       watcher = watch(Thread.current) unless request["do"] == "serve"
@@ -59,7 +59,7 @@ module Memprof
       answer(found || { killed: true })
     end
 
-    # The command has opened it: this process may not see where it is, or not be allowed to write there.
+    # Opened by the command: this process may not see the path, or may lack permission to write there.
     def file_of_command
       answer({ begun: true })
       IO.select([@input])
@@ -67,8 +67,8 @@ module Memprof
       IO.for_fd(number, "wb") if number
     end
 
-    # Ends the work when the connection ends, or anything comes over it. Returns when the thread that does it
-    # has begun, so that what the VM allocates for that is not counted.
+    # Ends the work when the connection ends, or anything arrives over it. Returns once its thread is running,
+    # so that the VM's allocations for it don't count.
     def watch(worker)
       begun = Thread::Queue.new
       watcher = Thread.new do
@@ -102,7 +102,7 @@ module Memprof
       { error: "#{e.class}: #{e.message.to_s.lines.first.to_s.chomp}", at: e.backtrace&.first }
     end
 
-    # The process may have loaded another one before, of which this file is not a part.
+    # The process may have loaded another memprof before, which this file does not belong to.
     def check_version
       ours = File.realpath(File.join(@library, "memprof/native.rb"))
       loaded = $LOADED_FEATURES.grep(%r{/memprof/native\.rb\z})
@@ -111,7 +111,7 @@ module Memprof
       raise Error, "the process has loaded another memprof (#{VERSION}): use that one's command"
     end
 
-    # Tracking that was on before stays on.
+    # Leaves tracking on if it was on before.
     def track(request)
       @undo = -> { Memprof.stop } if Memprof.start(**options(request, "sample", "stack"))
       wait(request["duration"])
@@ -140,7 +140,7 @@ module Memprof
       @file ? Malloc.record_to(@file, **settings) : Malloc.start(**settings)
     end
 
-    # Tracks, and answers what the command asks, line by line, until the connection ends.
+    # Tracks, and answers the command's requests, line by line, until the connection ends.
     def serve(request)
       @undo = start(request)
       answer({ serves: true })
@@ -152,14 +152,14 @@ module Memprof
       undo
     end
 
-    # What was on before stays on.
+    # Leaves tracking on if it was on before.
     def start(request)
       tracks = Memprof.start(**options(request, "sample", "stack"))
       records = Malloc.start(sample: MALLOC_SAMPLE)
       -> { [(Memprof.stop if tracks), (Malloc.stop && Malloc.reset if records)] }
     end
 
-    # Into the descriptor that comes when the command knows that it is waited for.
+    # Writes to the descriptor that the command sends once it knows that this waits for it.
     def dump(values)
       require "io/wait"
       answer({ begun: true })
@@ -169,7 +169,7 @@ module Memprof
       { done: true }
     end
 
-    # Those whose memory of malloc is live, most first: bytes, and where it was allocated.
+    # The lines with most live malloc memory, most first: bytes, and allocation site.
     def malloc_lines
       Malloc.quiet { Session.collect }
       sites = Malloc.sites.map { |name, numbers| [numbers.last, name] }.select { |bytes, _| bytes.positive? }
@@ -193,7 +193,7 @@ module Memprof
     def wait(seconds)
       Malloc.quiet { interruptible { sleep(seconds) } }
     rescue Ended
-      nil # what was found until now is the answer
+      nil # the results so far are the answer
     end
 
     def interruptible(&) = Thread.handle_interrupt(Ended => :immediate, &)
@@ -210,7 +210,7 @@ module Memprof
       end
     end
 
-    # Without a signal if the command is gone: a program may let SIGPIPE end it.
+    # Without raising SIGPIPE if the command is gone: a program may let it end the process.
     def answer(facts)
       rest = "#{json(facts)}\n"
       until rest.empty?

@@ -2,7 +2,7 @@
 
 require_relative "preload"
 
-# What `memprof run` has every Ruby process of a command load. By hand:
+# Loaded by `memprof run` into every Ruby process of a command. Manually:
 #
 #   RUBYOPT=-rmemprof/autorun MEMPROF_OUTPUT=report.txt rake
 Memprof::Preload.run("process #{Process.pid} is not tracked") do

@@ -1,11 +1,11 @@
 # frozen_string_literal: true
 
 module Memprof
-  # What is turned on for a block, and off again however the block ends: also if `Thread#kill`, `Timeout` or
-  # an exception from another thread comes before it begins, or when it has just ended.
+  # Turns something on for a block and off again, however the block ends: even if `Thread#kill`, `Timeout` or
+  # an exception from another thread interrupts it just before it begins or just after it ends.
   module Bracket
-    # `on` says whether it turned something on; only then `off` is called. Neither is interrupted, so neither
-    # may take long.
+    # `on` returns whether it turned something on; `off` is called only then. Neither can be interrupted, so
+    # neither may take long.
     def self.run(on, off)
       is_on = false
       turn_off = -> {
@@ -13,11 +13,11 @@ module Memprof
         is_on = false
       }
       begin
-        # Both or neither: what is on is known to be.
+        # Both or neither, so that `is_on` is always correct.
         Thread.handle_interrupt(Object => :never) { is_on = on.call }
         yield
       ensure
-        # Twice: an interrupt may come here, before they are held off.
+        # Twice: an interrupt may arrive before interrupts are deferred.
         begin
           Thread.handle_interrupt(Object => :never) { turn_off.call }
         ensure

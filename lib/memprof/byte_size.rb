@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Memprof
-  # A size as people write it: a number of bytes, or "64 KiB", "1.5 MB", "20G".
+  # A size in human notation: a number of bytes, or "64 KiB", "1.5 MB", "20G".
   module ByteSize
     FORM = /\A\s*(?<number>\d[\d_]*(?:\.\d+)?)\s*(?:(?<prefix>[KMGT])(?<binary>i?))?B?\s*\z/i
     POWERS = { nil => 0, "K" => 1, "M" => 2, "G" => 3, "T" => 4 }.freeze

@@ -7,7 +7,7 @@ require_relative "sparkline"
 require_relative "units"
 
 module Memprof
-  # A value of an answer as people read it, in the command and on pages: sizes, counts, shares, names, places.
+  # Formats values of an answer for people, in the command and on pages: sizes, counts, shares, names, places.
   module Cell
     NUMBERS = %i[bytes count percent growth more number seconds].freeze
     STYLES = { address: :dim, place: :dim, label: :cyan }.freeze
@@ -45,8 +45,8 @@ module Memprof
 
       def style(kind) = STYLES[kind]
 
-      # Cuts a text: a place loses its method first, as file and line identify it better, and is then cut from
-      # the left; anything else is cut in its middle.
+      # Truncates a text: a place loses its method first, as file and line identify it better, and is then cut
+      # on the left; anything else is cut in the middle.
       def cut(text, width, kind)
         return Printable.fit(text, width) unless kind == :place
 
@@ -55,14 +55,14 @@ module Memprof
 
         tail = ScreenWidth.tail(text, width - 3)
         slash = tail.index("/")
-        # At a directory, unless that costs too much.
+        # At a directory, unless that loses too much.
         tail = tail[slash..] if slash && slash < width / 3
         "...#{tail}"
       end
 
       def percent(value) = format("%.1f %%", value)
 
-      # A short time, as those of requests and calls are.
+      # A short duration, as of requests and calls.
       def seconds(value)
         return "0" if value.zero?
         return format("%d us", [(value * 1e6).round, 1].max) if value < 0.0009995

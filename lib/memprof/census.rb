@@ -16,7 +16,7 @@ module Memprof
       gc ? { "gc_ran" => true, **counts } : counts
     end
 
-    # A class may define `name` or `to_s` as it likes, so Module is asked.
+    # A class may override `name` or `to_s`, so this calls Module's.
     def self.name(namespace)
       name =
         case namespace

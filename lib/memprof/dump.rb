@@ -11,10 +11,10 @@ require_relative "dump/child"
 require_relative "dump/pretty"
 
 module Memprof
-  # Dumps of the heap: what Memprof.dump and Memprof.dump_all write, and where.
+  # Heap dumps: what Memprof.dump and Memprof.dump_all write, and where.
   #
-  # The walk over the heap and the formats are in the extension. This side checks options, gathers what Ruby
-  # says about the process, and sees to it that a file appears whole or not at all.
+  # The extension walks the heap and writes the formats. This side checks options, gathers what Ruby knows
+  # about the process, and makes files appear atomically.
   module Dump
     class << self
       # Writes the whole heap.
@@ -23,8 +23,8 @@ module Memprof
         write(target, options) { |file| fork ? Child.write(file, settings) : in_process(file, settings) }
       end
 
-      # Writes the whole heap into a pipe or a socket that another process reads, by a forked child, and
-      # closes it here as soon as the child has it.
+      # Writes the whole heap to a pipe or a socket that another process reads, in a forked child, and closes
+      # it here as soon as the child has it.
       def stream(io, options)
         Loading.json
         beginning = Clock.now
@@ -41,7 +41,7 @@ module Memprof
         write(target || $stdout, options, pretty: pretty) { |file| in_process(file, settings) }
       end
 
-      # The heap of a core file, which the block writes.
+      # Writes the heap of a core file, by means of the block.
       def image(target, options)
         write(target, options) do |file|
           yield file
@@ -50,7 +50,7 @@ module Memprof
         end
       end
 
-      # Runs a block in which the extension may fail, for {named} to say where.
+      # Runs a block in which the extension may fail; {named} adds where.
       def failing
         yield
       rescue NotRunning, Unsupported
@@ -75,7 +75,7 @@ module Memprof
         Result.from(counts, path: path, format: options.format, seconds: Clock.now - beginning)
       end
 
-      # What the extension raises says what went wrong; only this side knows where.
+      # The extension's error says what went wrong; only this side knows where.
       def named(path)
         yield
       rescue Failed => e
@@ -87,22 +87,22 @@ module Memprof
       end
     end
 
-    # The dump could not be made; without the place.
+    # The dump failed; without the path.
     class Failed < Error; end
     private_constant :Failed
 
-    # Runs a block in which the collector moves nothing: notes hold addresses that the objects must still have
-    # when the heap is walked.
+    # Runs a block in which the GC moves nothing: notes hold addresses that must still be valid when the heap
+    # is walked.
     def self.still
       return yield unless GC.respond_to?(:auto_compact) && GC.auto_compact
 
       disabled = false
       begin
-        # Both or neither, also if the thread is ended in the middle.
+        # Both or neither, even if the thread is killed in the middle.
         Thread.handle_interrupt(Object => :never) { disabled = !GC.disable }
         yield
       ensure
-        # Twice: an interrupt may come here, before they are held off.
+        # Twice: an interrupt may arrive before interrupts are deferred.
         begin
           Thread.handle_interrupt(Object => :never) { GC.enable if disabled }
         ensure

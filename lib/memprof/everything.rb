@@ -2,13 +2,13 @@
 
 require "memprof"
 
-# Loads what methods of memprof otherwise load when they are first called. A signal handler can't load files:
-# one of a program's own that names classes of memprof, as `Memprof::Heap`, needs this before.
+# Loads the parts that methods of memprof otherwise load on their first call. A signal handler can't load
+# files: a program's own handler that names classes such as `Memprof::Heap` needs this first.
 #
 #   require "memprof/everything"
 #   trap("USR2") { puts Memprof::Heap.capture.leaks }
 #
-# By their constants: a file that is being loaded by its name would load itself again where it names its own.
+# By constant: a file that is being loaded by name would load itself again where it names its own constant.
 load_parts = ->(namespace, *parts) { parts.each { |part| namespace.const_get(part) } }
 load_parts.call(Memprof, :Census, :Core, :Dump, :Growth, :Heap, :Iseqs, :Memory, :Trace)
 load_parts.call(Memprof::Core, :BlockOrigins)
@@ -17,7 +17,7 @@ load_parts.call(Memprof::Growth, :GrowthText, :Holders)
 load_parts.call(Memprof::Iseqs, :IseqsText)
 load_parts.call(Memprof::Memory, :Cluster, :MemoryText)
 load_parts.call(Memprof::Memory::Cluster, :ClusterText)
-# Its load starts a recording if MEMPROF_MALLOC asks for one, which is for `require "memprof/malloc"` to do.
+# Loading it starts a recording if MEMPROF_MALLOC is set, which only `require "memprof/malloc"` should do.
 unless ENV.key?("MEMPROF_MALLOC") && Memprof.autoload?(:Malloc)
   load_parts.call(Memprof::Malloc, :InterpreterFunctions, :MallocText, :Recording, :Stacks)
   load_parts.call(Memprof::Malloc::Recording, :Comparison, :FunctionsText, :RecordingText, :TreeText)

@@ -4,10 +4,10 @@ require_relative "malloc"
 require_relative "native"
 
 module Memprof
-  # What a file is, by what it begins with, and which verb of the command reads it.
+  # Detects the kind of a file by its first bytes, and which verb of the command reads it.
   module FileKind
     HEAD = 262_144 # bytes: a traced request is a line
-    # Texts that begin with one of these are of that kind; a heap dump may also be compressed.
+    # Beginnings of texts of each kind; a heap dump may also be compressed.
     BEGINNINGS = {
       core: /\A\x7FELF/,
       heap: /\A(?:memprof\uFFFD|\s*(?:\[\s*\{\s*"id"|\{\s*"(?:_id|address)"|\{\s*"type"\s*:\s*"ROOT"))/,
@@ -16,7 +16,7 @@ module Memprof
     }.freeze
     STATS = /\A\s*\d+ .+:\d+:.+$/
     STACKS = /\A[^\s{\[].*;.* \d+$/
-    # What each kind is called, and the verb that shows it.
+    # The name of each kind, and the verb that shows it.
     SHOWN = {
       heap: ["a heap dump", "stats"], core: ["a core file", "core"], malloc: ["a malloc recording", "malloc"],
       trace: ["a log of traced requests", "trace"], tracked: ["a report of allocations", "web"],
@@ -25,7 +25,7 @@ module Memprof
     private_constant :HEAD, :BEGINNINGS, :STATS, :STACKS, :SHOWN
 
     class << self
-      # A key of SHOWN; nil if the file does not look like any of them. A pipe cannot be looked into.
+      # A key of SHOWN; nil for an unknown file. A pipe cannot be inspected.
       def of(path)
         return unless File.file?(path)
         return :malloc if Malloc::Recording.file?(path)
@@ -45,10 +45,10 @@ module Memprof
       # "a heap dump"
       def name(kind) = SHOWN.fetch(kind).first
 
-      # What there is.
+      # The names of all kinds.
       def names = SHOWN.values.map(&:first)
 
-      # The verb whose answer a person wants first.
+      # The verb whose answer people usually want first.
       def first_verb(kind) = kind == :heap ? "leaks" : SHOWN.fetch(kind).last
 
       private
@@ -63,7 +63,7 @@ module Memprof
         :tracked if first.match?(STATS) || first.match?(STACKS)
       end
 
-      # The first request may be longer than what was read of it.
+      # The first request may be longer than the part that was read.
       def request?(line)
         Native.request?(line) || (line.bytesize >= HEAD && line.start_with?('{"start":'))
       end

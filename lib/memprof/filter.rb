@@ -5,8 +5,8 @@ require_relative "trace"
 require_relative "trace/requests"
 
 module Memprof
-  # Traces the actions of a Rails controller, as {Tracer} does whole requests: for an application in which one
-  # controller is of interest, or one so old (Rails 2.2) that it has no middleware.
+  # Traces the actions of a Rails controller, as {Tracer} does whole requests: for an application in which
+  # only one controller matters, or one so old (Rails 2.2) that it has no middleware.
   #
   # @example Rails
   #   class ApplicationController < ActionController::Base
@@ -26,11 +26,11 @@ module Memprof
   #     around_action Memprof::Filter.with(one_in: 10)
   #   end
   module Filter
-    # Where Rails of all times and {Trace::Request} look.
+    # The key that all versions of Rails and {Trace::Request} use.
     PARAMETERS = "action_controller.request.path_parameters"
     private_constant :PARAMETERS
 
-    # A filter with options of its own.
+    # A filter with its own options.
     class Actions
       # @param options (see Filter.with)
       # @raise (see Filter.with)
@@ -70,13 +70,13 @@ module Memprof
         {}
       end
 
-      # Old controllers say "200 OK".
+      # Old controllers return "200 OK".
       def code(controller)
         response = controller.response if controller.respond_to?(:response)
         response.status.to_s[/\A\d+/] if response.respond_to?(:status)
       end
 
-      # What Rails answers; not known if the controller itself rescues this.
+      # The status that Rails responds with; unknown if the controller itself rescues the exception.
       def failure(controller, raised)
         return if controller.respond_to?(:handler_for_rescue) && controller.handler_for_rescue(raised)
         return 500 unless defined?(::ActionDispatch::ExceptionWrapper)
@@ -88,8 +88,8 @@ module Memprof
     @actions = Actions.new
 
     class << self
-      # Traces what a block does for a controller, and adds a line to the file that {Tracer} writes, or to
-      # {Memprof.trace_filename}. A line that can't be written is said once on stderr, and the action runs.
+      # Traces a controller's block, and appends a line to {Tracer}'s file, or to {Memprof.trace_filename}. A
+      # line that can't be written is reported once on stderr, and the action runs.
       #
       # @param controller [#request] with `request.env` and `request.path_parameters`
       # @yield runs the action
@@ -101,7 +101,7 @@ module Memprof
       #   Memprof::Filter.filter(Controller.new(request)) { :done } # => :done
       def filter(controller, &block) = @actions.filter(controller, &block)
 
-      # What `around_action` and `around_filter` call.
+      # Called by `around_action` and `around_filter`.
       #
       # @param controller (see #filter)
       # @yield (see #filter)
@@ -113,7 +113,7 @@ module Memprof
       # @param options [Hash{Symbol => Object}] `path:`, `scope:`, `tracers:`, `except:`, `max_size:`,
       #   `when_full:`, `one_in:`, `per_second:` and `lines:`, as {Tracer#initialize} takes them
       # @return [Actions] a filter with these options
-      # @raise [ArgumentError] if an option cannot work
+      # @raise [ArgumentError] if an option is invalid
       # @example
       #   Memprof::Filter.with(path: "log/actions-%p.json", per_second: 50)
       def with(**options) = Actions.new(**options)

@@ -4,15 +4,15 @@ module Memprof
   # The steps of a path for people: of many equal ones in a row, as in a linked list, only the first and the
   # last.
   module FoldedPath
-    # A run of at most so many steps is shown, if nothing else is asked for.
+    # Maximum length of a run that is shown in full by default.
     RUN = 4
-    # Each of these has a name of its own, that says what it is.
+    # Steps of these types have their own descriptive names.
     NAMED = %w[class module iclass root].freeze
     private_constant :NAMED
 
     class << self
-      # Steps, and between them hashes with the number of those left out (`:omitted`), and the step that they
-      # are equal to (`:like`) if that is known.
+      # Steps, with hashes between them that have the number of omitted ones (`:omitted`), and the step that
+      # they are equal to (`:like`) if known.
       def of(path, run: RUN) = folded(with_gap(path).chunk_while { |one, other| alike?(one, other) }, run)
 
       private
@@ -27,7 +27,7 @@ module Memprof
         end
       end
 
-      # The middle of a very long path is not in the answer.
+      # The answer lacks the middle of a very long path.
       def with_gap(path)
         steps = path[:steps]
         omitted = path[:omitted].to_i
@@ -44,7 +44,7 @@ module Memprof
         key && key == other.fetch(:between) { key(other) }
       end
 
-      # Elements differ in their index or key only.
+      # Elements differ only in their index or key.
       def key(step)
         return if NAMED.include?(step[:type])
 

@@ -8,8 +8,8 @@ require_relative "growth/site"
 require_relative "growth/watch"
 
 module Memprof
-  # What grows when the same block runs again and again: a leak, as opposed to a cache that has filled.
-  # {Memprof.growth} makes one. It is an Enumerable of the {Site sites} that grow, fastest first.
+  # Objects that grow when the same block runs again and again: a leak, as opposed to a cache that has filled.
+  # Created by {Memprof.growth}. An Enumerable of the {Site sites} that grow, fastest first.
   #
   # @example
   #   cache = []
@@ -21,30 +21,30 @@ module Memprof
     autoload :GrowthText, "#{__dir__}/growth/growth_text"
     autoload :Holders, "#{__dir__}/growth/holders"
 
-    # Formats that {#write} knows.
+    # Formats that {#write} accepts.
     FORMATS = %i[text json markdown].freeze
-    # Fewer counts than this don't tell growth from chance.
+    # Fewer counts than this can't distinguish growth from chance.
     LEAST_RUNS = 4
-    # The most runs while something grows, in multiples of those that were asked for.
+    # Maximum number of runs while something grows, as a multiple of the requested runs.
     MOST = 12
     private_constant :LEAST_RUNS, :MOST
 
-    # @return [Array<Site>] what grows, fastest first
+    # @return [Array<Site>] sites that grow, fastest first
     attr_reader :sites
-    # @return [Integer] how often the block ran and was counted
+    # @return [Integer] number of counted runs of the block
     attr_reader :runs
-    # @return [Integer] how often it ran before
+    # @return [Integer] number of runs before those
     attr_reader :warmup
 
-    # Runs the block `warmup` times, then `times` times with a full collection and a count after each, and
-    # finds the sites and classes whose objects, or whose contents, get more. What the runs before warmed up
-    # (caches, autoloads) is not counted. While something grows, the block runs on.
+    # Runs the block `warmup` times, then `times` times with a full GC and a count after each, and finds the
+    # sites and classes whose objects or contents grow. Objects of the warmup runs (caches, autoloads) don't
+    # count. While something grows, the block runs on.
     #
-    # @param times [Integer] runs that are counted, at least 4
-    # @param warmup [Integer] runs before
-    # @param max_times [Integer, nil] runs that are counted at most; twelve times as many if nil
-    # @param settle [Proc, nil] run up to twelve times as often while it is in doubt whether something grows;
-    #   called with the name of a class, and a number if it is anonymous, says whether it matters
+    # @param times [Integer] counted runs, at least 4
+    # @param warmup [Integer] runs before those
+    # @param max_times [Integer, nil] maximum number of counted runs; twelve times as many if nil
+    # @param settle [Proc, nil] runs up to twelve times as often while it is unclear whether something grows;
+    #   called with a class name, and a number if the class is anonymous, to decide whether it matters
     # @yield the work that should not leak
     # @raise [ArgumentError] if an option is out of range, or without a block
     # @api private
@@ -83,7 +83,7 @@ module Memprof
         watch&.close
       end
 
-      # The sites with what retains their objects, which only the heap of this moment knows.
+      # Adds what retains the objects of the sites, which only the current heap knows.
       def retained(sites)
         return sites if sites.empty?
 
@@ -178,7 +178,7 @@ module Memprof
     #   Memprof.growth { Object.new }.to_h[:sites] # => []
     def to_h = { format: "memprof-growth", version: 1, runs: runs, warmup: warmup, sites: sites.map(&:to_h) }
 
-    # Everything as JSON; valid UTF-8 whatever the names hold.
+    # Everything as JSON; valid UTF-8 whatever the names contain.
     #
     # @return [String]
     # @example
@@ -188,7 +188,7 @@ module Memprof
       to_h.to_json(*state)
     end
 
-    # What grows as a table, or that nothing does.
+    # The growing sites as a table, or a sentence that nothing grows.
     #
     # @param color [Boolean] with colours for a terminal
     # @param unicode [Boolean] draw the counts with block characters
@@ -199,20 +199,20 @@ module Memprof
       GrowthText.new(self, unicode: unicode).to_s(color: color)
     end
 
-    # What grows as a Markdown table, for an issue or a pull request.
+    # The growing sites as a Markdown table, for an issue or a pull request.
     #
     # @return [String]
     # @example
     #   puts Memprof.growth { Object.new }.to_markdown
     def to_markdown = GrowthText.new(self, unicode: true).to_markdown
 
-    # Writes the result. A file appears whole or not at all, and only its owner can read it.
+    # Writes the result. A file is written atomically, and only its owner can read it.
     #
     # @param path_or_io [String, Pathname, IO] the file, or an open IO
     # @param format [Symbol, String] one of {FORMATS}
     # @param color [Boolean, Symbol] for text: `:auto` colours if an IO is a terminal and NO_COLOR is not set
     # @return [nil]
-    # @raise [ArgumentError] if there is no such format; lists those that exist
+    # @raise [ArgumentError] if the format is invalid; lists the valid ones
     # @raise [Memprof::Error] if it can't be written
     # @example
     #   Memprof.growth { Object.new }.write("growth.json", format: :json)

@@ -1,16 +1,16 @@
 # frozen_string_literal: true
 
 module Memprof
-  # Names of objects that a program cannot refer to: they are in angle brackets, which no class has.
+  # Names of objects that a program cannot reference: they are in angle brackets, unlike those of classes.
   module InternalClasses
-    # What a C function hides of a program's own data, as the elements that a shared Array has.
+    # Objects in which C functions hide a program's own data, such as the elements of a shared Array.
     DATA = %w[<array> <hash> <object> <string> <struct>].freeze
     FORM = /\A<[^<>]+>\z/
     private_constant :DATA, :FORM
 
     def self.include?(name) = name.start_with?("<")
 
-    # Whether the VM makes them for itself: code, caches, environments. Reports for people only sum them up.
+    # Whether they are the VM's own: code, caches, environments. Reports for people only sum them up.
     def self.of_vm?(name) = FORM.match?(name) && !DATA.include?(name)
   end
 end

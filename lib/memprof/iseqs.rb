@@ -8,11 +8,11 @@ require_relative "iseqs/entry"
 require_relative "iseqs/group"
 
 module Memprof
-  # What Ruby has compiled: the instruction sequences of all methods, blocks, class bodies and files, which
-  # ObjectSpace.memsize_of_all leaves out. {Memprof.iseqs} makes one. It is an Enumerable of {Entry entries},
-  # most bytes first.
+  # Ruby's compiled code: the instruction sequences of all methods, blocks, class bodies and files, which
+  # ObjectSpace.memsize_of_all leaves out. Created by {Memprof.iseqs}. An Enumerable of {Entry entries}, most
+  # bytes first.
   #
-  # The numbers are those of the moment at which it was made.
+  # The numbers are a snapshot.
   #
   # @example Who generates code, and how much of it
   #   Memprof.iseqs.by(:location).first(3).each { |group| puts "#{group.name}: #{group.memsize} bytes" }
@@ -21,13 +21,13 @@ module Memprof
 
     autoload :IseqsText, "#{__dir__}/iseqs/iseqs_text"
 
-    # Formats that {#write} knows.
+    # Formats that {#write} accepts.
     FORMATS = %i[text json markdown].freeze
-    # What {#by} knows, and the method of an entry that returns it.
+    # Keys of {#by}, and the methods of an entry that return them.
     KEYS = { file: :file, method: :method_name, label: :label, location: :location }.freeze
     private_constant :KEYS
 
-    # @return [Array<Entry>] all that there is, most bytes first
+    # @return [Array<Entry>] all entries, most bytes first
     attr_reader :entries
 
     # @param rows [Array<Array>] path, label, method, first line, count, bytes
@@ -49,8 +49,8 @@ module Memprof
       self
     end
 
-    # The number of instruction sequences, as `ObjectSpace.count_imemo_objects[:imemo_iseq]` has it. Several
-    # may be alike and so be one entry. With an argument or a block it counts entries, as Enumerable does.
+    # The number of instruction sequences, as in `ObjectSpace.count_imemo_objects[:imemo_iseq]`. Several
+    # identical ones form one entry. With an argument or a block it counts entries, as Enumerable does.
     #
     # @return [Integer]
     # @example
@@ -59,7 +59,7 @@ module Memprof
       arguments.empty? && block.nil? ? entries.sum(&:count) : super
     end
 
-    # The bytes of all of them: what the gem iseq_collector calls `memsize_of_all_iseq`.
+    # The bytes of all of them, called `memsize_of_all_iseq` in the gem iseq_collector.
     #
     # @return [Integer]
     # @example
@@ -70,7 +70,7 @@ module Memprof
     #
     # @param key [Symbol, String] `:file`, `:method`, `:label`, or `:location` (file and first line)
     # @return [Array<Group>]
-    # @raise [ArgumentError] if there is no such key; lists those that exist
+    # @raise [ArgumentError] if the key is invalid; lists the valid ones
     # @example
     #   Memprof.iseqs.by(:file).first.name
     def by(key)
@@ -90,7 +90,7 @@ module Memprof
       { format: "memprof-iseqs", version: 1, count: count, memsize: memsize, entries: entries.map(&:to_h) }
     end
 
-    # Everything as JSON; valid UTF-8 whatever the names hold.
+    # Everything as JSON; valid UTF-8 whatever the names contain.
     #
     # @return [String]
     # @example
@@ -100,9 +100,9 @@ module Memprof
       to_h.to_json(*state)
     end
 
-    # The places and the files that have most bytes, as tables.
+    # The places and the files with most bytes, as tables.
     #
-    # @param limit [Integer] lines of a table at most
+    # @param limit [Integer] maximum number of rows per table
     # @param color [Boolean] with colours for a terminal
     # @return [String]
     # @example
@@ -117,14 +117,14 @@ module Memprof
     #   puts Memprof.iseqs.to_markdown(limit: 5)
     def to_markdown(limit: 20) = IseqsText.new(self, limit: limit).to_markdown
 
-    # Writes it. A file appears whole or not at all, and only its owner can read it.
+    # Writes the result. A file is written atomically, and only its owner can read it.
     #
     # @param path_or_io [String, Pathname, IO] the file, or an open IO
     # @param format [Symbol, String] one of {FORMATS}
     # @param limit (see #to_s)
     # @param color [Boolean, Symbol] for text: `:auto` colours if an IO is a terminal and NO_COLOR is not set
     # @return [nil]
-    # @raise [ArgumentError] if there is no such format; lists those that exist
+    # @raise [ArgumentError] if the format is invalid; lists the valid ones
     # @raise [Memprof::Error] if it can't be written
     # @example
     #   Memprof.iseqs.write("iseqs.json", format: :json)

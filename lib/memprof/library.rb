@@ -9,30 +9,29 @@ require_relative "library/entry"
 require_relative "library/part"
 
 module Memprof
-  # Dumps that are kept in a directory, each with a name, the application that it is of, and what the dump
-  # says of its process. `memprof --pid PID --name NAME` and uploads put them there, `memprof web --library`
-  # shows them.
+  # Dumps stored in a directory, each with a name, its application, and what the dump says about its process.
+  # `memprof --pid PID --name NAME` and uploads add dumps, `memprof web --library` shows them.
   #
-  # A dump is `NUMBER-APPLICATION.ENDING`, beside it is `NUMBER.about.json`. Both appear whole or not at all,
-  # with mode 0600. Several processes may use one library: a process that changes it holds its lock.
+  # A dump is `NUMBER-APPLICATION.ENDING`, next to `NUMBER.about.json`. Both are written atomically, with mode
+  # 0600. Several processes may use one library: a process that changes it holds its lock.
   class Library
     include Enumerable
 
     VARIABLE = "MEMPROF_LIBRARY"
     LOCK = ".lock"
-    # What a dump that has a limit may become without its compression: so many times its size, which no usual
-    # one reaches, and room for a few large Strings.
+    # Limits for the uncompressed size of a dump that has a size limit: so many times its size, which no usual
+    # dump reaches, plus room for a few large Strings.
     UNPACKED_TIMES = 100
     UNPACKED_BYTES = 1024**3
     private_constant :LOCK, :UNPACKED_TIMES, :UNPACKED_BYTES
 
-    # There is no room: what is there is never deleted for what comes.
+    # The library is full: existing dumps are never deleted to make room.
     class Full < Error; end
 
-    # One dump is too large.
+    # A dump is too large.
     class TooLarge < Error; end
 
-    # One dump ends early.
+    # A dump is truncated.
     class Truncated < Error; end
 
     def self.default_directory(env = ENV)
@@ -69,8 +68,8 @@ module Memprof
 
     def room = @max_size && [@max_size - size, 0].max
 
-    # Takes in a dump: as a file without a name, which gets one when it is known to be a dump. With `whole`,
-    # one that ends early is refused.
+    # Adds a dump: first as an unnamed file, which gets its name once it is known to be a dump. With `whole`,
+    # a truncated one is refused.
     def take(app:, name: nil, limit: nil, facts: {}, whole: false, progress: nil)
       Part.open(@directory, limit: limit, room: room) do |part|
         yield(part)
@@ -95,7 +94,7 @@ module Memprof
 
     private
 
-    # Compression makes gigabytes of a few megabytes, and who looks at them needs as much memory.
+    # Compression turns gigabytes into a few megabytes, and reading them needs as much memory.
     def heap_of(part, limit, &progress)
       most = UNPACKED_BYTES + UNPACKED_TIMES * part.size if limit
       Memprof::Heap.open(part.path, max_bytes: most, &progress)
@@ -103,7 +102,7 @@ module Memprof
       raise TooLarge, "this dump is too large: #{e.message.delete_prefix("can't read #{part.path}: ")}"
     end
 
-    # Numbers are moments, in milliseconds since 1970, that no other dump has.
+    # Numbers are times in milliseconds since 1970 that no other dump has.
     def keep(part, about)
       raise Full, Part.full(@max_size) if @max_size && size > @max_size
 
@@ -126,7 +125,7 @@ module Memprof
       stat = File.lstat(path)
       stat.file? ? stat.size : 0
     rescue Errno::ENOENT
-      0 # gone in between
+      0 # deleted in between
     end
   end
 end

@@ -4,25 +4,25 @@ require_relative "errors"
 require_relative "native"
 
 module Memprof
-  # Files that are loaded when they are needed, which costs a program nothing before.
+  # Files that are loaded on demand, at no cost to a program before that.
   #
   # A signal handler can't load any, as `require` takes a lock. So a thread does it for the handler, and loads
-  # at once all that it may want.
+  # everything it may need at once.
   module Loading
-    # Seconds that a handler waits at most: where it came, the program may be loading a file itself.
+    # Maximum seconds that a handler waits: the interrupted program may be loading a file itself.
     PATIENCE = 5
-    # Asked where Ruby refuses locks. One for all, so that asking allocates nothing.
+    # Checks whether Ruby refuses locks. Shared, so that a check allocates nothing.
     PROBE = Mutex.new
     private_constant :PATIENCE, :PROBE
 
     @loaded = {}
 
     class << self
-      # Loads what a constant of Memprof stands for, before what is measured begins.
+      # Loads the file of a constant of Memprof, before a measurement begins.
       #
-      # By the constant: a file that is loaded by its name would load itself again where it names its own. The
-      # command loads some files alone, which define the constant; then the rest is loaded by its path, as
-      # Bundler may have cleaned the load path.
+      # By constant: a file loaded by name would load itself again where it names its own constant. The
+      # command loads some files alone, which define the constant; then the rest is loaded by path, as Bundler
+      # may have cleaned the load path.
       def part(name)
         return if @loaded[:Everything]
 
@@ -48,21 +48,21 @@ module Memprof
                      "do it in a thread (Thread.new { ... })"
       end
 
-      # The gem json, which memprof does not load before the program is under way: under Bundler that would be
-      # another one than its lockfile has. Another thread may be loading it: then this one waits.
+      # Loads the gem json, but not before the program is running: under Bundler that might be another version
+      # than in its lockfile. If another thread is loading it, this one waits.
       def json
         return if @json
 
         load("json")
         @json = true
       rescue LoadError
-        # Loaded before, and the load path has changed since, or the root.
+        # Loaded before, and since then the load path or the root has changed.
         raise unless defined?(JSON.generate)
       end
 
       private
 
-      # Nothing that is tracked sees it. Ruby 3.1 crashes where it compacts the heap while it compiles.
+      # Hidden from tracking. Ruby 3.1 crashes if it compacts the heap while compiling.
       def undisturbed(&)
         compacts = RUBY_VERSION < "3.2" && GC.respond_to?(:auto_compact) && GC.auto_compact
         GC.auto_compact = false if compacts

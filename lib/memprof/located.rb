@@ -1,11 +1,11 @@
 # frozen_string_literal: true
 
 module Memprof
-  # What the entries of reports have in common: a line of code, and equality by value.
+  # Shared by the entries of reports: a line of code, and equality by value.
   #
   # @api private
   module Located
-    # Where the objects were allocated, or the code is.
+    # Where the objects were allocated, or where the code is.
     #
     # @return [String] `"file:line"`
     # @example

@@ -4,10 +4,10 @@ require_relative "clock"
 require_relative "errors"
 
 module Memprof
-  # A lock that a signal handler may take, too. Ruby lets no handler wait for a Mutex, but it lets it try: so
-  # a handler tries until it has it. It is refused only what it interrupted itself.
+  # A lock that a signal handler may take, too. In a handler, Ruby forbids waiting for a Mutex but allows
+  # try_lock: so a handler tries until it succeeds. It only fails if it interrupted the lock's owner itself.
   class Lock
-    # Seconds that a handler tries, at most: another thread holds it, and may wait for the one of the handler.
+    # Maximum seconds that a handler tries: the owner may be waiting for the handler's thread.
     PATIENCE = 5
     STEP = 0.001
     private_constant :PATIENCE, :STEP
@@ -16,7 +16,7 @@ module Memprof
       @mutex = Mutex.new
     end
 
-    # Runs a block while no other thread runs one.
+    # Runs a block under mutual exclusion.
     def synchronize
       entered = false
       @mutex.synchronize do

@@ -11,26 +11,25 @@ require_relative "malloc/heap_page"
 require_relative "malloc/location"
 
 module Memprof
-  # Records malloc by line: which lines allocate memory outside of Ruby's heap, and which of it is still
-  # live. It sees what ObjectSpace does not: memory of C extensions, buffers of strings and arrays,
-  # Fiddle.malloc.
+  # Records malloc by line: which lines allocate memory outside of Ruby's heap, and which of it is still live.
+  # It covers memory that ObjectSpace misses: C extensions, buffers of strings and arrays, Fiddle.malloc.
   #
   # It starts and stops in a running process; nothing is preloaded. The location of a block is the line of
-  # Ruby that the thread ran, as `file:line`, and for a thread that runs no Ruby the native code that called
-  # malloc, as `/lib/libpq.so.5(+0x1f3a2) [0x7f3a1c05e3a2]`. What was allocated before the start is unknown,
-  # and is freed as always.
+  # Ruby that the thread ran, as `file:line`, or for a thread that runs no Ruby the native code that called
+  # malloc, as `/lib/libpq.so.5(+0x1f3a2) [0x7f3a1c05e3a2]`. Blocks allocated before the start are unknown,
+  # and are freed as always.
   #
-  # The interface is that of mwrap (https://80x24.org/mwrap/). Sizes are bytes as asked for, ages are
-  # counted in GC runs.
+  # The interface is that of mwrap (https://80x24.org/mwrap/). Sizes are requested bytes, ages are counted in
+  # GC runs.
   #
-  # Calls to malloc, calloc, realloc, reallocarray, free, posix_memalign, aligned_alloc, memalign and valloc
-  # are seen, wherever an object's table of functions leads to them, libc's own included; not those of a
-  # program or library that has an allocator built in, and not mmap.
+  # It records calls to malloc, calloc, realloc, reallocarray, free, posix_memalign, aligned_alloc, memalign
+  # and valloc wherever they go through an object's function table, including libc's own; not those of a
+  # program or library with a built-in allocator, and not mmap.
   #
   # `MEMPROF_MALLOC=dump_path:FILE,dump_min:BYTES ruby -rmemprof/malloc app.rb` records a whole program, and
-  # appends the lines of {dump} to the file at its end; `dump_fd:N` writes them to a descriptor (stderr
-  # without either). `sample:512KiB` records samples; `record:FILE`, also with `stack:N`, `native:true`,
-  # `addresses:true` or `sample:SIZE`, does what {record} does.
+  # appends the lines of {dump} to the file at exit; `dump_fd:N` writes them to a descriptor (default:
+  # stderr). `sample:512KiB` records samples; `record:FILE`, optionally with `stack:N`, `native:true`,
+  # `addresses:true` or `sample:SIZE`, does the same as {record}.
   #
   # @example Find the line that leaks
   #   require "memprof/malloc"
@@ -53,21 +52,20 @@ module Memprof
     private_constant :MAX_SAMPLE, :MAX_STACK, :RUNS
 
     class << self
-      # Starts recording; what an earlier recording counted is dropped.
+      # Starts recording; the counts of an earlier recording are dropped.
       #
-      # With `sample:` only samples are recorded, one in so many bytes on average, at a small part of the
-      # cost. All counts are unbiased estimates then; {Location#each} yields the sampled blocks.
+      # With `sample:` it only records samples, one in so many bytes on average, at a fraction of the cost.
+      # Then all counts are unbiased estimates; {Location#each} yields the sampled blocks.
       #
-      # With `stack:` or `native:` also who called is recorded, for {tree} and {write}.
+      # With `stack:` or `native:` it also records callers, for {tree} and {write}.
       #
       # @param sample [Integer, String, nil] bytes between samples (`"512 KiB"`); nil records all blocks
-      # @param stack [Integer] calling frames that are kept of each allocation, 1 to 512; with 1 only the line
-      #   that allocates
-      # @param native [Boolean] native frames, too (see {record})
-      # @return [Boolean] false if a recording runs already
-      # @raise [ArgumentError] if `sample` is no size between 1 B and 4 GiB, or `stack` is out of range
-      # @raise [Unsupported] where calls can't be interposed: on systems other than Linux on x86-64 and
-      #   aarch64, and where Ruby has an allocator built in
+      # @param stack [Integer] calling frames stored per allocation, 1 to 512; with 1 only the allocating line
+      # @param native [Boolean] include native frames (see {record})
+      # @return [Boolean] false if a recording is already running
+      # @raise [ArgumentError] if `sample` is not a size between 1 B and 4 GiB, or `stack` is out of range
+      # @raise [Unsupported] if calls can't be interposed: on systems other than Linux on x86-64 and aarch64,
+      #   and if Ruby has a built-in allocator
       # @example
       #   Memprof::Malloc.start # => true
       #   Memprof::Malloc.stop
@@ -79,27 +77,26 @@ module Memprof
         Native::Malloc.start(bytes, stack, native ? true : false)
       end
 
-      # Records as {start} does, and writes each allocation and each free to a file while it happens, with the
-      # lines of Ruby that led there. {Recording} and `memprof malloc FILE` read it: also
-      # while it grows, and after the process was killed. docs/recordings.md describes the format.
+      # Records as {start} does, and writes each allocation and each free to a file as it happens, with the
+      # call stack of Ruby lines. {Recording} and `memprof malloc FILE` read it: even while it grows, and
+      # after the process was killed. docs/recordings.md describes the format.
       #
-      # With a block the recording stops at its end; without one at {stop}, or at the end of the process. If
-      # the file can't be written any more, as the disk is full, the file ends there, the program goes on, and
-      # {stop} warns. A forked child does not write to the file.
+      # With a block the recording stops at its end; without one at {stop}, or at process exit. If the file
+      # can't be written any longer, for example because the disk is full, the file ends there, the program
+      # continues, and {stop} warns. A forked child does not write to the file.
       #
       # @param path [String, Pathname] created, or overwritten
       # @param sample [Integer, String, nil] bytes between samples (`"512 KiB"`): then counts are estimates,
-      #   and temporary blocks are not known; nil records all blocks
-      # @param stack [Integer] calling frames that are kept of each allocation, 1 to 512; with 1 only the line
-      #   that allocates
-      # @param native [Boolean] native frames, too, as heaptrack has them: functions of C extensions, of
-      #   libraries and of Ruby itself, with Ruby's frames where the VM runs them
-      # @param addresses [Boolean] also the address of each block, by which {Core.open} knows which line
+      #   and temporary blocks are unknown; nil records all blocks
+      # @param stack [Integer] calling frames stored per allocation, 1 to 512; with 1 only the allocating line
+      # @param native [Boolean] include native frames, like heaptrack: functions of C extensions, of libraries
+      #   and of Ruby itself, with Ruby's frames where the VM runs them
+      # @param addresses [Boolean] also the address of each block, from which {Core.open} knows which line
       #   allocated a block of a core file
-      # @yield what is recorded
-      # @return [Object, nil] what the block returns
+      # @yield the code to record
+      # @return [Object, nil] the block's value
       # @raise [ArgumentError] if `sample` or `stack` is out of range
-      # @raise [Error] if a recording runs already, or the file can't be written
+      # @raise [Error] if a recording is already running, or the file can't be written
       # @raise [Unsupported] as for {start}
       # @example
       #   Memprof::Malloc.record("import.malloc") { Array.new(100) { "x" * 10_000 } }
@@ -117,16 +114,16 @@ module Memprof
         Bracket.run(start, -> { stop }) { yield }
       end
 
-      # As {record} without a block, to a file that is open, which it closes.
+      # Like {record} without a block, to an open file, which it closes.
       #
       # @api private
       def record_to(file, sample: nil, stack: 64, native: false)
         write_to(file, "the recording", settings(sample, stack, native, false))
       end
 
-      # Stops recording. What was recorded stays readable until the next start.
+      # Stops recording. The recorded data is available until the next start.
       #
-      # @return [Boolean] false if no recording runs
+      # @return [Boolean] false if no recording is running
       # @example
       #   Memprof::Malloc.stop # => false
       def stop
@@ -137,7 +134,7 @@ module Memprof
         true
       end
 
-      # @return [Boolean] whether a recording runs
+      # @return [Boolean] whether a recording is running
       # @example
       #   Memprof::Malloc.running? # => false
       def running? = Native::Malloc.running?
@@ -149,8 +146,8 @@ module Memprof
       #   Memprof::Malloc.stop
       def sample = Native::Malloc.sample
 
-      # Calls the block with each location and its counts, in no particular order. Locations that allocated
-      # no more than `min` bytes are left out.
+      # Calls the block with each location and its counts, in no particular order. Locations that allocated no
+      # more than `min` bytes are left out.
       #
       # @param min [Integer] bytes
       # @yieldparam location [String] `file:line`, or native code with its address in brackets
@@ -158,7 +155,7 @@ module Memprof
       # @yieldparam allocations [Integer]
       # @yieldparam frees [Integer]
       # @yieldparam age_total [Integer] sum of the ages of freed blocks, in GC runs
-      # @yieldparam max_lifespan [Integer] the greatest of these ages
+      # @yieldparam max_lifespan [Integer] the maximum of these ages
       # @return [nil, Enumerator] an Enumerator without a block
       # @example
       #   Memprof::Malloc.each(1_000_000) { |location, total| puts "#{location} #{total}" }
@@ -184,20 +181,20 @@ module Memprof
       #   Memprof::Malloc.locations.sum(&:live_bytes)
       def locations = sites.map { |name, _| Location.new(name) }
 
-      # Leaves out what this thread allocates in the block. Calls nest. A fiber that leaves the block leaves
-      # the thread so until it comes back, or is garbage collected.
+      # Does not record this thread's allocations in the block. Calls nest. A fiber that leaves the block
+      # leaves the thread in this state until it comes back, or is garbage collected.
       #
       # @yieldparam depth [Integer] 1 in the outermost call
-      # @return [Object] what the block returns
+      # @return [Object] the block's value
       # @example
       #   Memprof::Malloc.quiet { |depth| depth } # => 1
       def quiet(&)
         raise ArgumentError, "no block given" unless block_given?
 
-        Native::Malloc.quiet(&) # to name the block would allocate a Proc, which counts
+        Native::Malloc.quiet(&) # naming the block would allocate a Proc, which counts
       end
 
-      # Zeroes all counts. Live blocks stay known, and count as freed when they are.
+      # Zeroes all counts. Live blocks remain known, and count as freed later.
       #
       # @return [nil]
       # @example
@@ -218,14 +215,14 @@ module Memprof
       #   Memprof::Malloc.total_bytes_freed <= Memprof::Malloc.total_bytes_allocated
       def total_bytes_freed = sites.sum { |_, counts| counts[3] }
 
-      # @return [Integer] blocks that were not recorded, as a signal handler allocated them inside the
-      #   recorder, or there was no memory to record them
+      # @return [Integer] blocks that could not be recorded: a signal handler allocated them inside the
+      #   recorder, or memory was exhausted
       # @example
       #   Memprof::Malloc.missed # => 0
       def missed = Native::Malloc.missed
 
-      # The pages of Ruby's heap that have objects. Ruby gets them by mmap, so that no location has their
-      # memory, and gives one back when all its slots are free: a page with few objects is fragmentation.
+      # The pages of Ruby's heap that have objects. Ruby maps them with mmap, so their memory has no location,
+      # and returns a page once all its slots are free: a page with few objects is fragmentation.
       #
       # @return [Array<HeapPage>]
       # @raise [Error] if the heap can't be walked
@@ -233,7 +230,7 @@ module Memprof
       #   Memprof::Malloc.heap_pages.count { |page| page.used * 10 < page.slots }
       def heap_pages = Native.heap_pages.map { |page| HeapPage.new(*page) }
 
-      # Writes a line for each location in mwrap's form, `"%16zu %12zu %s\n"`: bytes allocated, allocations,
+      # Writes a line for each location in mwrap's format, `"%16zu %12zu %s\n"`: bytes allocated, allocations,
       # location. Locations that allocated no more than `min` bytes are left out.
       #
       # @param io [IO, #write]
@@ -252,19 +249,19 @@ module Memprof
 
       # A table of the locations, most live bytes first.
       #
-      # @param limit [Integer] locations that are shown
+      # @param limit [Integer] maximum number of locations
       # @param color [Boolean]
       # @return [String]
       # @example
       #   puts Memprof::Malloc.table(limit: 5)
       def table(limit: 20, color: false) = MallocText.new(limit: limit).to_s(color: color)
 
-      # The stacks that allocated since the start, added up to a tree, as {Recording#tree} has it.
+      # The stacks that allocated since the start, summed up as a tree, like {Recording#tree}.
       #
-      # @param direction [Symbol] `:top_down` from the outermost frames to what they called, `:bottom_up` from
-      #   the lines that allocated to their callers
+      # @param direction [Symbol] `:top_down` from the outermost frames to their callees, `:bottom_up` from
+      #   the allocating lines to their callers
       # @param value [Symbol] `:live` or `:allocated` bytes
-      # @param min [Float] the least share of all bytes that a row has
+      # @param min [Float] minimum share of all bytes for a row
       # @return [Array<Hash{Symbol => Object}>]
       # @raise [ArgumentError] for another direction or value
       # @example
@@ -286,12 +283,11 @@ module Memprof
         Stacks.new(direction, value, min).to_s(color: color)
       end
 
-      # Writes the stacks that allocated since the start in the format of another tool (see
-      # {Recording#write}).
+      # Writes the stacks that allocated since the start in another tool's format (see {Recording#write}).
       #
       # @param path_or_io [String, Pathname, IO]
       # @param format [Symbol] `:collapsed`, `:speedscope`, `:firefox` or `:pprof`
-      # @param value [Symbol] `:live` or `:allocated`: what stacks have in formats with one number
+      # @param value [Symbol] `:live` or `:allocated`: the value in formats with one number per stack
       # @return [void]
       # @raise [ArgumentError] for another format or value
       # @raise [Error] if the file can't be written
@@ -331,10 +327,10 @@ module Memprof
         raise Output.failure(path, e)
       end
 
-      # The recorder has a descriptor of its own.
+      # The recorder duplicates the descriptor.
       def write_to(file, path, settings)
         command = $PROGRAM_NAME.dup.force_encoding(Encoding::UTF_8).scrub
-        # Not `*settings`: YJIT of Ruby 4.0 ends the process if it compiles a splat that makes more than five.
+        # Not `*settings`: YJIT of Ruby 4.0 aborts when it compiles a splat to more than five arguments.
         sample, stack, native, addresses = settings
         Native::Malloc.record(file.fileno, command, sample, stack, native, addresses) || raise(Error, RUNS)
       rescue SystemCallError => e

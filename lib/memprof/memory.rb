@@ -6,11 +6,11 @@ require_relative "native"
 require_relative "memory/item"
 
 module Memprof
-  # Where the memory of a process goes: items that add up to its RSS. {Memprof.memory} makes one, of this
-  # process or of another one, {Heap#memory} of a process that wrote a dump.
+  # Where the memory of a process goes: items that add up to its RSS. Created by {Memprof.memory} for this
+  # process or another one, and by {Heap#memory} for a process that wrote a dump.
   #
-  # Each item says how exact it is: `exact` is measured to the page, `estimate` is counted by malloc or by
-  # Ruby, which both leave something out, and `difference` is the rest. Sizes are bytes.
+  # Each item has an accuracy: `exact` is measured to the page, `estimate` is counted by malloc or by Ruby,
+  # which both leave something out, and `difference` is the rest. Sizes are in bytes.
   #
   # @example How much do Ruby objects take, and how much malloc that no object counts?
   #   memory = Memprof.memory
@@ -30,7 +30,7 @@ module Memprof
       end
     end
 
-    # @return [Array<Item>] those that have any bytes
+    # @return [Array<Item>] items that have any bytes
     attr_reader :items
 
     # @api private
@@ -40,20 +40,20 @@ module Memprof
       freeze
     end
 
-    # @return [Integer] memory that is resident: the sum over all mappings
+    # @return [Integer] resident memory: the sum over all mappings
     # @example
     #   Memprof.memory.rss > 1_000_000 # => true
     def rss = @answer[:rss]
 
-    # @return [Integer, nil] the same, but a page that n processes share counts 1/n. Summed up over the
-    #   workers of a cluster it is what they take together. Nil in the dump of a forked child
+    # @return [Integer, nil] the same, but a page shared by n processes counts 1/n. Summed up over the workers
+    #   of a cluster, it is their total. Nil in the dump of a forked child
     # @example
     #   memory = Memprof.memory
     #   memory.pss <= memory.rss # => true
     def pss = @answer[:pss]
 
-    # @return [Integer, nil] of the RSS, what is in no other process: what its end would free. Nil in the dump
-    #   of a forked child
+    # @return [Integer, nil] the part of the RSS that is in no other process and is freed at exit. Nil in the
+    #   dump of a forked child
     # @example
     #   memory = Memprof.memory
     #   memory.private_bytes <= memory.rss # => true
@@ -64,43 +64,43 @@ module Memprof
     #   Memprof.memory.swap
     def swap = @answer[:swap]
 
-    # @return [Integer, nil] the narrowest limit of the cgroups that the process is in; nil if there is none
+    # @return [Integer, nil] the lowest limit of the process's cgroups, or nil
     # @example
     #   Memprof.memory.limit
     def limit = @answer.dig(:cgroup, :limit)
 
-    # @return [Integer, nil] what that cgroup takes, all its processes and cached files included
+    # @return [Integer, nil] memory used by that cgroup, including all its processes and cached files
     # @example
     #   Memprof.memory.cgroup_used
     def cgroup_used = @answer.dig(:cgroup, :used)
 
-    # @return [Integer, nil] what that cgroup may take besides: cached files that were not used for a while
-    #   count as free. Nil if there is no limit
+    # @return [Integer, nil] memory still available in that cgroup: cached files that were not used for a
+    #   while count as free. Nil without a limit
     # @example
     #   Memprof.memory.room
     def room = limit && [limit - cgroup_used + @answer.dig(:cgroup, :idle_files).to_i, 0].max
 
-    # @return [String, nil] `"glibc"`, `"jemalloc"`, or nil if the allocator's statistics are not known
+    # @return [String, nil] `"glibc"`, `"jemalloc"`, or nil if the allocator's statistics are unknown
     # @example
     #   Memprof.memory.allocator
     def allocator = @answer.dig(:allocator, :name)
 
-    # @return [Array<Hash{Symbol => Integer}>] `:in_use` and `:free` of each arena of malloc, resident or not;
+    # @return [Array<Hash{Symbol => Integer}>] `:in_use` and `:free` of each malloc arena, resident or not;
     #   the main one first
     # @example
     #   Memprof.memory.arenas.sum { |arena| arena[:free] }
     def arenas = @answer.dig(:allocator, :arenas) || []
 
-    # @param key [Symbol, String] of an item, as `:slots_used`, `:objects`, `:iseqs`, `:malloc`
-    # @return [Integer] its bytes; 0 if there is no such item
+    # @param key [Symbol, String] of an item, such as `:slots_used`, `:objects`, `:iseqs`, `:malloc`
+    # @return [Integer] its bytes; 0 without such an item
     # @example
     #   Memprof.memory[:slots_used].positive?
     def [](key)
       @items.find { |item| item.key == key.to_sym }&.bytes || 0
     end
 
-    # Whose the pages of Ruby's heap are in a process that was forked: how many it shares, how many it shared
-    # with its parent until one of the two wrote to them, and how many its parent does not have.
+    # The pages of Ruby's heap in a forked process: how many it shares, how many it shared with its parent
+    # until one of the two wrote to them, and how many its parent does not have.
     #
     # @return [Hash{Symbol => Integer}, nil] `:parent` (its process id), and the bytes `:shared`, `:unshared`,
     #   `:new`; nil if the process was not forked, if its parent has ended, or if only /proc was read

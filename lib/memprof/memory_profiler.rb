@@ -1,16 +1,15 @@
 # frozen_string_literal: true
 
-# Defines MemoryProfiler, so that whatever calls the gem memory_profiler (rack-mini-profiler, derailed,
-# scripts) runs on memprof: `require "memprof/memory_profiler"` in place of `require "memory_profiler"`, or
-# before it.
-# docs/memory-profiler.md says what differs.
+# Defines MemoryProfiler, so that code that calls the gem memory_profiler (rack-mini-profiler, derailed,
+# scripts) runs on memprof: `require "memprof/memory_profiler"` instead of `require "memory_profiler"`, or
+# before it. docs/memory-profiler.md lists the differences.
 
 require "memprof"
 require_relative "memory_profiler/interface"
 
 if !defined?(MemoryProfiler)
   MemoryProfiler = Memprof::MemoryProfiler
-  # A later `require "memory_profiler"` finds it loaded. By its path as well, as bootsnap asks for that.
+  # Marks `memory_profiler` as loaded. By its path as well, for bootsnap.
   $LOADED_FEATURES << "memory_profiler.rb"
   feature, path = $LOAD_PATH.resolve_feature_path("memory_profiler")
   $LOADED_FEATURES << path if feature == :rb && !$LOADED_FEATURES.include?(path)

@@ -9,18 +9,18 @@ module Memprof
   # Rack middleware that prints, for every request, the objects that it allocated and that are still alive
   # when its response is done: a blank line, a rule, and the lines of {Memprof.stats}.
   #
-  # Each request is tracked in a session of its own, by thread: requests that run side by side in a threaded
-  # server share one tracker, and none sees another's objects or ends another's tracking. Objects of threads
-  # that the request starts belong to it. (A server that runs many requests on *one* thread, each in a fiber,
-  # mixes those that overlap.)
+  # Each request is tracked in its own session, by thread: concurrent requests in a threaded server share one
+  # tracker, but none sees another's objects or ends another's tracking. Objects of threads that the request
+  # starts belong to it. (A server that runs many requests on *one* thread, each in a fiber, mixes those that
+  # overlap.)
   #
-  # Status, headers and body are passed on unchanged. An Array as the body is passed on itself, and tracking
-  # ends when the app returns it; any other body may still be at work while the server sends it, so it goes on
-  # wrapped in something that responds to exactly what it responds to, and tracking ends when the server
-  # closes it. Tracking also ends when the app raises (the report is printed, the exception goes on), when it
-  # hijacks the connection, when the server says that the response is finished (`rack.response_finished` of
-  # Rack 3, `rack.after_reply` of puma), and, should a server never close a body, when that body is garbage
-  # collected (nothing is printed then).
+  # Status, headers and body are passed on unchanged. If the body is an Array, tracking ends when the app
+  # returns it; any other body may still be working while the server sends it, so it is wrapped in an object
+  # that responds to exactly the same methods, and tracking ends when the server closes it. Tracking also ends
+  # when the app raises (the report is printed, the exception propagates), when it hijacks the connection,
+  # when the server reports that the response is finished (`rack.response_finished` of Rack 3,
+  # `rack.after_reply` of puma), and, if a server never closes a body, when that body is garbage collected
+  # (then nothing is printed).
   #
   # Works with Rack 2 and 3 and requires neither.
   #
@@ -32,13 +32,13 @@ module Memprof
   # @example Rails, in config/environments/development.rb
   #   config.middleware.use Memprof::Middleware, only: ->(env) { env["PATH_INFO"].start_with?("/orders") }
   class Middleware
-    # The line that is printed twice over each report.
+    # The line printed twice above each report.
     RULE = ("-" * 80).freeze
-    # Printed before the collection that `force_gc: true` asks for.
+    # Printed before the GC requested by `force_gc: true`.
     FORCING = "Forcing GC...."
-    # Reports go out one by one: Ruby's IO may lose or repeat what two threads write and flush at once.
+    # Serializes reports: Ruby's IO may lose or repeat data that two threads write and flush at once.
     TURN = Lock.new
-    # What `report:` may be.
+    # Allowed values of `report:`.
     REPORTS = %i[live allocations].freeze
     SWITCH = "memprof="
     private_constant :TURN, :REPORTS, :SWITCH
@@ -48,19 +48,18 @@ module Memprof
     autoload :MiniProfiler, "#{__dir__}/middleware/mini_profiler"
 
     # @param app [#call] the Rack app
-    # @param force_gc [Boolean] collect garbage before each report, so that it shows only what stays
-    # @param io [#write, nil] where reports go, in one call of `write` each; nil is `$stdout` as it is at that
-    #   time
+    # @param force_gc [Boolean] run the GC before each report, so that it shows only retained objects
+    # @param io [#write, nil] destination of reports, one call of `write` each; nil is the current `$stdout`
     # @param limit [Integer, nil] number of lines in a report, nil for all
-    # @param only [#call, nil] is called with the Rack env; requests that it answers false for are not tracked
-    # @param sample [Integer, nil] record one in so many objects, on average, and scale the counts up
-    # @param report [Symbol] `:live` prints the lines of objects that are alive; `:allocations` the URL, the
-    #   totals, and the lines that allocated most, also of objects that were freed, by class and by gem
-    # @param permit [#call, false, nil] is called with the Rack env; says whether the request may ask for its
-    #   report with `?memprof=allocations`, `retained` or `flame`, and gets that in place of the response (for
-    #   `retained`, a redirect to it). If it raises, the request may not.
-    #   nil: if Rails or RACK_ENV is in development; false: never
-    # @raise [ArgumentError] if an option cannot work
+    # @param only [#call, nil] called with the Rack env; requests for which it returns false are not tracked
+    # @param sample [Integer, nil] record one in so many objects, on average, and scale up the counts
+    # @param report [Symbol] `:live` prints the lines of live objects; `:allocations` the URL, the totals, and
+    #   the lines that allocated most, including freed objects, by class and by gem
+    # @param permit [#call, false, nil] called with the Rack env; returns whether the request may ask for its
+    #   report with `?memprof=allocations`, `retained` or `flame`, which replaces the response (for
+    #   `retained`, by a redirect to it). If it raises, the request may not. nil: if Rails or RACK_ENV is in
+    #   development; false: never
+    # @raise [ArgumentError] if an option is invalid
     #
     # @example
     #   require "stringio"
@@ -84,7 +83,7 @@ module Memprof
       @only = only
       @sample = sample
       @allocations = report == :allocations
-      # Loaded with the first request that asks: this may be a signal handler, which can load nothing.
+      # Loaded by the first request that asks: this may be a signal handler, which can't load anything.
       @permit = permit.nil? ? ->(env) { Endpoint.development?(env) } : permit
       @pending = Pending.new
       @warned = false
@@ -110,8 +109,8 @@ module Memprof
       request.run(@app, env)
     end
 
-    # Prints the report of a request. Whatever goes wrong here (a closed pipe, a full disk) is said once on
-    # stderr, and the request goes on.
+    # Prints the report of a request. An error here (a closed pipe, a full disk) is reported once on stderr,
+    # and the request continues.
     #
     # @api private
     # @param session [Memprof::Session] finished, not closed
@@ -131,7 +130,7 @@ module Memprof
 
     private
 
-    # What the request asks for, if it may: nil for all but a few requests.
+    # The view that the request asks for, if permitted: nil for nearly all requests.
     def asked_for(env)
       query = env["QUERY_STRING"]
       return unless query&.include?(SWITCH)

@@ -6,8 +6,8 @@ module Memprof
   end
 end
 
-# A platform gem, and a checkout that several Rubies share, have one library for each Ruby; a gem that was
-# compiled when it was installed has a single one. `memprof attach` has loaded it already.
+# A platform gem, and a checkout shared by several Rubies, have one library per Ruby; a gem compiled at
+# installation has a single one. `memprof attach` has already loaded it.
 unless Memprof::Native.respond_to?(:own_file=)
   root = File.expand_path("../..", __dir__)
   remedies = { "Rakefile" => "`rake compile:release` in #{root}", "ext" => "`gem pristine memprof`" }
@@ -27,7 +27,7 @@ unless Memprof::Native.respond_to?(:own_file=)
 end
 
 module Memprof
-  # What memprof allocates for itself, such as the VM's inline caches of its own code, is not recorded.
+  # memprof's own allocations, such as the VM's inline caches of its code, are not recorded.
   Native.own_file = File.expand_path("../memprof.rb", __dir__)
   private_constant :Native
 end

@@ -3,19 +3,19 @@
 require_relative "errors"
 
 module Memprof
-  # Where results go: an IO is written to as it is; a file appears under its name only when it is whole.
+  # Destinations of results: an IO is written to as it is; a file is written atomically.
   module Output
-    # Names of streams that the process holds already, however they are spelt. Replacing one by a file, as is
-    # done with an ordinary path, would put the file into /dev.
+    # Names of streams that the process already has open, in all spellings. Replacing one by a file, as for an
+    # ordinary path, would put the file into /dev.
     STREAM = %r{\A/(?:dev/(?:(?<out>stdout)|(?<err>stderr)|fd/(?<number>\d+))|proc/self/fd/(?<number>\d+))\z}
     CREATE = File::WRONLY | File::CREAT | File::EXCL | File::BINARY
     private_constant :STREAM, :CREATE
 
     # Opens `path_or_io` for a block that writes to it.
     #
-    # A path is written with mode 0600 under a temporary name beside it, and renamed when the block has
-    # ended; a symbolic link is replaced, not followed. If anything fails, what was there before stays.
-    # Devices, pipes and names such as /dev/stdout are written to directly.
+    # A path is written with mode 0600 under a temporary name next to it, and renamed when the block has
+    # ended; a symbolic link is replaced, not followed. If anything fails, the existing file remains. Devices,
+    # pipes and names such as /dev/stdout are written to directly.
     def self.open(path_or_io, &block)
       return to_path(path_of(path_or_io), &block) if path?(path_or_io)
       return to_io(path_or_io, &block) if path_or_io.respond_to?(:write)
@@ -23,7 +23,7 @@ module Memprof
       raise ArgumentError, "a path or an IO is needed, not #{path_or_io.inspect}"
     end
 
-    # As {open}, and yields an IO that has a file descriptor, for the extension to write to.
+    # Like {open}, but yields an IO that has a file descriptor, for the extension to write to.
     def self.open_file(path_or_io, &block)
       self.open(path_or_io) do |io|
         next spool(io, &block) unless io.respond_to?(:fileno) && io.fileno
@@ -33,7 +33,7 @@ module Memprof
       end
     end
 
-    # As {open_file}, for an extension whose errors do not name the file.
+    # Like {open_file}, for an extension whose errors do not name the file.
     def self.open_named(path_or_io)
       open_file(path_or_io) do |file|
         yield(file)
@@ -55,7 +55,7 @@ module Memprof
         raise(ArgumentError, "unknown format #{format.inspect}; expected one of: #{known.join(", ")}")
     end
 
-    # The file that a path names, if it is one to be made or replaced.
+    # The file at a path, if it is to be created or replaced.
     def self.file_path(path_or_io)
       unless path?(path_or_io)
         return if path_or_io.respond_to?(:write)
@@ -67,8 +67,8 @@ module Memprof
       full = full_path(path)
       return if stream(full)
 
-      # Not by Ruby's own functions: since 3.2 these let all other threads run first. And the extension is
-      # loaded no sooner than here: commands that only say how they are used do without.
+      # Without Ruby's own functions: since 3.2 these let all other threads run first. And the extension is
+      # loaded only here: commands that only print usage do without it.
       require_relative "native" unless defined?(Native)
       kind = Native.kind_of_file(full)
       raise Error, "can't write #{path}: it is a directory" if kind == "directory"
@@ -77,14 +77,14 @@ module Memprof
       full unless kind == "other"
     end
 
-    # The path from the root on. A working directory that was removed has none.
+    # The absolute path. A removed working directory has none.
     def self.full_path(path)
       File.expand_path(path)
     rescue SystemCallError => e
       raise Error, "can't write #{path}: the working directory can't be named: #{reason(e)}"
     end
 
-    # What went wrong at a path, in words.
+    # The error at a path, in words.
     def self.failure(path, error)
       directory = File.dirname(path)
       return Error.new("can't write #{path}: #{reason(error)}") if File.directory?(directory)
@@ -92,7 +92,7 @@ module Memprof
       Error.new("can't write #{path}: there is no directory #{directory}")
     end
 
-    # Ruby adds the C function and the path to the message; the path has been said already.
+    # Ruby adds the C function and the path to the message; the path is already mentioned.
     def self.reason(error)
       error.is_a?(SystemCallError) ? SystemCallError.new(nil, error.errno).message : error.message
     end
@@ -100,10 +100,10 @@ module Memprof
     class << self
       private
 
-      # As bytes: the name of a file need not be valid UTF-8.
+      # As bytes: a file name may be invalid UTF-8.
       def stream(full) = STREAM.match(full.b)
 
-      # A Pathname can `write` too, and a File has a path: what can be flushed is open already.
+      # A Pathname has `write`, too, and a File has a path: only an open file can be flushed.
       def path?(path_or_io)
         path_or_io.is_a?(String) || (path_or_io.respond_to?(:to_path) && !path_or_io.respond_to?(:flush))
       end
@@ -118,7 +118,7 @@ module Memprof
 
       def to_io(io)
         value = yield(io)
-        # A full disk shows itself here, not when the process ends and an error can no longer be reported.
+        # A full disk shows here, not at process exit, when an error can no longer be reported.
         io.flush if io.respond_to?(:flush)
         value
       rescue SystemCallError, IOError => e
@@ -137,16 +137,16 @@ module Memprof
         raise failure(path, e)
       end
 
-      # Through the descriptor that is there: a second one of the same file would have a position of its own,
-      # and one of the two would write over the other.
+      # Uses the existing descriptor: a second one for the same file would have its own position, and one of
+      # the two would overwrite the other.
       def to_stream(name, &block)
-        [$stdout, $stderr].each(&:flush) # what was printed before comes before
+        [$stdout, $stderr].each(&:flush) # earlier output comes first
         number = name[:out] ? 1 : name[:err] ? 2 : name[:number].to_i
         to_io(IO.for_fd(number, "wb", autoclose: false), &block)
       end
 
       def to_file(path)
-        # The name is short whatever the path is: a file name of the greatest length must stay writable.
+        # The name is short whatever the path is: a file name of maximum length must remain writable.
         name = ".memprof-#{Process.pid}-#{Random.urandom(6).unpack1("H*")}.tmp"
         temporary = File.join(File.dirname(path), name)
         value = File.open(temporary, CREATE, 0o600) { |io| yield(io) }
@@ -171,7 +171,7 @@ module Memprof
       def remove(path)
         File.unlink(path)
       rescue SystemCallError
-        nil # it was never made
+        nil # it was never created
       end
 
       def io_name(io)

@@ -1,13 +1,13 @@
 # frozen_string_literal: true
 
 module Memprof
-  # Loads a part of memprof before a program's own first line, as `memprof run`, `boot` and `malloc` have
-  # every Ruby process of a command do.
+  # Loads a part of memprof before a program's first line, as `memprof run`, `boot` and `malloc` do in every
+  # Ruby process of a command.
   #
-  # Whatever fails here fails with one line on stderr: a program that cannot be measured must still run. That
+  # A failure here only prints one line on stderr: a program that cannot be measured must still run. That
   # includes a Ruby other than the one the extension was built for, hence the LoadError.
   module Preload
-    # The command `spring` has a server do the work, which outlives it.
+    # The command `spring` leaves the work to a server, which outlives it.
     SPRING = "spring"
     SPRING_WORKS = "Spring runs the command in its server: run it without `spring`"
     AUTORUN = %r{\A-r\S*memprof/(?:\w+/)?autorun\z}
@@ -23,7 +23,7 @@ module Memprof
       say(consequence, e.message.lines.first.to_s.chomp.gsub(/[[:cntrl:]]/, "?"))
     end
 
-    # Neither the client nor the server that it may start is tracked: one does nothing, the other never ends.
+    # Neither the client nor the server it may start is tracked: one does nothing, the other never ends.
     def self.leave_spring(consequence)
       ENV["RUBYOPT"] = ENV["RUBYOPT"].to_s.split.grep_v(AUTORUN).join(" ")
       say(consequence, SPRING_WORKS)

@@ -3,10 +3,10 @@
 require_relative "clock"
 
 module Memprof
-  # What there is to do when a process could not be copied.
+  # Retries and remedies for a process that could not be copied.
   module ProcessCopying
-    # The moment may be a bad one: in a garbage collection, while another thread has a lock, or while another
-    # command traces the process.
+    # The moment may be a bad one: during a GC, while another thread has a lock, or while another command
+    # traces the process.
     ATTEMPTS = 30
     AGAIN = %i[died busy collecting no_ruby stuck traced].freeze
     REMEDIES = {
@@ -20,18 +20,18 @@ module Memprof
       gone: "it ended"
     }.freeze
     FOREIGN = "it belongs to another user; run memprof as that user, or as root"
-    # Root has it everywhere but in containers, which get only some capabilities.
+    # Root has it everywhere but in containers, which only get some capabilities.
     INCAPABLE = "tracing it takes the capability SYS_PTRACE, which this container lacks: docker run " \
                 "--cap-add SYS_PTRACE; in Kubernetes securityContext.capabilities.add: [SYS_PTRACE], or " \
                 "kubectl debug --profile general"
     SYS_PTRACE = 19
     GLANCE = 0.1
-    SILENCE = 60 # seconds in which the process that traces has to say something
+    SILENCE = 60 # seconds within which the tracing process must report
     private_constant :ATTEMPTS, :AGAIN, :REMEDIES, :FOREIGN, :INCAPABLE, :SYS_PTRACE, :GLANCE, :SILENCE
 
     private
 
-    # What the process that traces says next. Yields meanwhile.
+    # The next message of the tracing process. Yields meanwhile.
     def next_of_tracer
       deadline = Clock.now + SILENCE
       loop do
@@ -43,7 +43,7 @@ module Memprof
       end
     end
 
-    # Whether another attempt makes sense. Waits a moment before it, longer each time.
+    # Whether to try again. Waits before that, longer each time.
     def again?(kind, attempts)
       return false unless AGAIN.include?(kind) && attempts < ATTEMPTS
 
@@ -62,7 +62,7 @@ module Memprof
       Process.euid.zero? && File.read("/proc/self/status")[/^CapEff:\s+(\h+)/, 1].to_i(16)[SYS_PTRACE].zero?
     end
 
-    # For root, too, there may be something that forbids it.
+    # Root may lack the permission, too.
     def foreign?(pid)
       return false if pid.nil? || Process.euid.zero?
 

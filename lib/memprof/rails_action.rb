@@ -1,11 +1,11 @@
 # frozen_string_literal: true
 
 module Memprof
-  # Which action of a Rails app has answered a request.
+  # The action of a Rails app that handled a request.
   module RailsAction
-    # Its fields in a trace.
+    # Its keys in a trace.
     PARTS = %i[controller action].freeze
-    # Where Rails keeps controller and action: 2.2 and 2.3, 3 to 4, today.
+    # Where Rails stores controller and action: 2.2 and 2.3, 3 to 4, today.
     KEYS = %w[
       action_controller.request.path_parameters action_dispatch.request.parameters
       action_dispatch.request.path_parameters
@@ -13,7 +13,7 @@ module Memprof
     private_constant :KEYS
 
     class << self
-      # Controller and action; nil if there are none. To be asked at the end: it is the router that writes it.
+      # Controller and action, or nil. Must be called at the end: the router sets them.
       def of(env)
         KEYS.each do |key|
           names = named(env[key])

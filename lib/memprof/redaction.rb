@@ -3,24 +3,24 @@
 require_relative "printable"
 
 module Memprof
-  # Takes the values of secrets out of query strings: of parameters with names that Rails filters in a new
-  # application, and of those that the application's `filter_parameters` name.
+  # Redacts secrets in query strings: the values of parameters whose names Rails filters in a new application,
+  # or that match the application's `filter_parameters`.
   module Redaction
     FILTERED = "[FILTERED]"
     SECRET = /passw|secret|token|_key|api-?key|crypt|salt|certificate|otp|ssn|auth|session|signature|cvv|cvc|
               jwt|csrf|xsrf|\Asig\z/ix
-    # Where Rails has the application's own; its procs need the whole of the parameters, and are not asked.
+    # Where Rails stores the application's filters; procs need the complete parameters, and are not called.
     RAILS = "action_dispatch.parameter_filter"
     private_constant :SECRET, :RAILS
 
     class << self
-      # The query string of a Rack env.
+      # Redacts the query string of a Rack env.
       def query(text, env)
         own = patterns(env)
         Printable.utf8(text).split(/([&;])/).map { |part| part.include?("=") ? pair(part, own) : part }.join
       end
 
-      # A URI, or the path with the query string.
+      # Redacts a URI, or a path with a query string.
       def uri(text, env)
         path, query = Printable.utf8(text).split("?", 2)
         query ? "#{path}?#{query(query, env)}" : path.to_s
@@ -31,13 +31,13 @@ module Memprof
       def pair(text, own)
         name = text[/\A[^=]*/]
         plain = decoded(name)
-        # Rails names what is nested with dots, as "card.code".
+        # Rails joins nested names with dots, as "card.code".
         dotted = plain.tr("[", ".").delete("]")
         secret = [SECRET, *own].any? { |pattern| pattern.match?(plain) || pattern.match?(dotted) }
         secret ? "#{name}=#{FILTERED}" : text
       end
 
-      # Not by the gem uri, of which a program's lockfile may have another version.
+      # Without the gem uri, as the program's lockfile may have another version of it.
       def decoded(name)
         Printable.utf8(name.b.tr("+", " ").gsub(/%(\h\h)/n) { Regexp.last_match(1).hex.chr })
       end

@@ -12,11 +12,10 @@ require_relative "report/groups"
 require_relative "report/site"
 
 module Memprof
-  # What a block or a program allocated, and what of it stayed. {Memprof.report} makes one.
+  # The allocated and retained objects of a block or a program. Created by {Memprof.report}.
   #
-  # The totals and groups have the names that memory_profiler gives them, so that one can be read in place of
-  # the other. The report is also an Enumerable of its {Site sites}, all of them, with the most bytes
-  # allocated first.
+  # The totals and groups have memory_profiler's names, so that one can be read in place of the other. The
+  # report is also an Enumerable of all its {Site sites}, most allocated bytes first.
   #
   # @example
   #   report = Memprof.report { 10.times { "abc" * 100 } }
@@ -32,24 +31,24 @@ module Memprof
     autoload :Overview, "#{__dir__}/report/overview"
     autoload :Text, "#{__dir__}/report/text"
 
-    # Formats that {#write} knows.
+    # Formats that {#write} accepts.
     FORMATS = %i[text json markdown collapsed speedscope firefox pprof].freeze
-    # Entries of each group, unless said otherwise; as in memory_profiler.
+    # Default number of entries per group, as in memory_profiler.
     TOP = 50
-    # Rows of a table in {#to_s} and {#to_markdown}, unless said otherwise: a report should fit on a screen.
+    # Default number of rows per table in {#to_s} and {#to_markdown}: a report should fit on a screen.
     LIMIT = 20
     VALUES = %i[allocated_bytes allocated_objects retained_bytes retained_objects].freeze
     private_constant :TOP, :LIMIT, :VALUES
 
-    # @return [Integer] at most so many entries has each group
+    # @return [Integer] maximum number of entries per group
     attr_reader :top
     # @api private
     attr_reader :profile
 
-    # Says what is wrong with the options of a report, before the work that is to be reported on has run.
+    # Rejects invalid report options before the measured code runs.
     #
     # @api private
-    # @raise [ArgumentError] if an option can't be understood
+    # @raise [ArgumentError] if an option is invalid
     def self.check_filters(top: TOP, **filters)
       Filter.new(**filters)
       return if top.is_a?(Integer) && top.positive?
@@ -57,15 +56,15 @@ module Memprof
       raise ArgumentError, "top must be a positive Integer, not #{top.inspect}"
     end
 
-    # @param profile [Memprof::Native::Profile] what was recorded
-    # @param top [Integer] entries of each group, and rows of each table
+    # @param profile [Memprof::Native::Profile] the recorded profile
+    # @param top [Integer] entries per group, and rows per table
     # @param allow_files [String, Regexp, Array<String, Regexp>, nil] only files that match
     # @param ignore_files [String, Regexp, Array<String, Regexp>, nil] no files that match
     # @param trace [Class, Array<Class>, nil] only objects of these classes
-    # @param internal [Boolean, nil] the VM's own objects, as `<iseq>` and `<callcache>`, of which
-    #   memory_profiler does not know: if nil they count, and text and Markdown sum them up in a line; true
-    #   lists them, false leaves them out of totals, too
-    # @raise [ArgumentError] if an option can't be understood
+    # @param internal [Boolean, nil] the VM's own objects, such as `<iseq>` and `<callcache>`, which
+    #   memory_profiler does not know: nil counts them and sums them up in one line of text and Markdown; true
+    #   lists them; false also excludes them from totals
+    # @raise [ArgumentError] if an option is invalid
     # @api private
     def initialize(profile, top: TOP, allow_files: nil, ignore_files: nil, trace: nil, internal: nil)
       self.class.check_filters(top: top)
@@ -83,8 +82,8 @@ module Memprof
     #   Memprof.report(trace: Object) { 3.times { Object.new } }.total_allocated # => 3
     def total_allocated = totals.dig("allocated", "objects")
 
-    # Bytes of the objects allocated: their memsize, of freed ones as it was when they were freed;
-    # of classes and objects of C extensions that were freed only the slot.
+    # Memsize of the allocated objects; that of freed ones is taken when they are freed, and for freed classes
+    # and objects of C extensions it is only the slot.
     #
     # @return [Integer]
     # @example
@@ -105,7 +104,7 @@ module Memprof
     #   Memprof.report { $kept = "a" * 1000 }.total_retained_memsize
     def total_retained_memsize = totals.dig("retained", "bytes")
 
-    # Values of the strings allocated, and where, in memory_profiler's shape.
+    # Values of the allocated strings, and their locations, in memory_profiler's shape.
     #
     # @return [Array] `[[value, [[location, count], ...]], ...]`, most first, at most {#top}
     # @example
@@ -123,7 +122,7 @@ module Memprof
       @strings_retained ||= strings("retained")
     end
 
-    # Every site and class at it, most bytes allocated first.
+    # Every pair of site and class, most allocated bytes first.
     #
     # @return [Array<Site>] frozen
     # @example
@@ -146,14 +145,13 @@ module Memprof
       self
     end
 
-    # The sites without regard to their stacks that have objects of this kind: one for each file, line, method
-    # and class.
+    # Sites that have objects of this kind, merged across stacks: one for each file, line, method and class.
     #
     # @api private
     # @param kind [Symbol] `:allocated`, `:retained` or `:freed`
-    # @param limit [Integer] so many at most
-    # @param sort [String] "memory" or "objects": those with most come first
-    # @return [Array(Integer, Array<Site>)] how many there are, and the first of them
+    # @param limit [Integer] maximum number of sites
+    # @param sort [String] "memory" or "objects": the largest come first
+    # @return [Array(Integer, Array<Site>)] the total number of sites, and the first of them
     def places(kind, limit:, sort: "memory")
       @places ||= {}
       @places[[kind, limit, sort]] ||= begin
@@ -162,11 +160,10 @@ module Memprof
       end
     end
 
-    # When memory was largest: `time` (seconds after the start), `resident` (RSS then), `resident_ever` (the
-    # largest RSS of the process so far), `malloc` (bytes of malloc in use then), `slots` (bytes of the slots
-    # of tracked objects), `objects` and `bytes` (all tracked objects then). What the system does not know is
-    # nil. {Site#peak_bytes} says which sites these were of.
-    #
+    # When memory peaked: `time` (seconds after the start), `resident` (RSS then), `resident_ever` (the
+    # largest RSS of the process so far), `malloc` (malloc bytes in use then), `slots` (slot bytes of tracked
+    # objects), `objects` and `bytes` (all tracked objects then). Values that the system can't provide are
+    # nil. {Site#peak_bytes} says which sites contributed.
     # @return [Hash{Symbol => Numeric, nil}, nil] bytes and seconds; nil unless tracked with `peak: true`
     # @example
     #   report = Memprof.report(peak: true) { Array.new(1000) { "x" * 1000 } }
@@ -176,7 +173,7 @@ module Memprof
       @peak ||= meta["peak"]&.to_h { |name, value| [name.to_sym, value] }
     end
 
-    # What tables for people show: the report without what the VM makes for itself, unless that was asked for.
+    # The report for tables: without the VM's own objects, unless they were asked for.
     #
     # @api private
     def listed
@@ -214,7 +211,7 @@ module Memprof
     #   Memprof.report { Object.new }.to_h[:totals]
     def to_h = Json.new(self).to_h
 
-    # Everything as JSON; valid UTF-8 whatever the names and strings hold.
+    # Everything as JSON; valid UTF-8 whatever the names and strings contain.
     #
     # @return [String]
     # @example
@@ -226,9 +223,9 @@ module Memprof
       (+"").tap { |text| Json.new(self).each_part { |part| text << part } }
     end
 
-    # The report for people: retained objects on top, then all allocations.
+    # The report for people: retained objects first, then all allocations.
     #
-    # @param limit [Integer, nil] rows of each table; 20 unless the report was made with a `top` of its own
+    # @param limit [Integer, nil] rows per table; 20 unless the report has its own `top`
     # @param color [Boolean] with colours for a terminal
     # @return [String]
     # @example
@@ -237,33 +234,33 @@ module Memprof
 
     # The report for an issue or a pull request.
     #
-    # @param limit [Integer, nil] rows of each table; 20 unless the report was made with a `top` of its own
+    # @param limit [Integer, nil] rows per table; 20 unless the report has its own `top`
     # @return [String]
     # @example
     #   puts Memprof.report { Object.new }.to_markdown
     def to_markdown(limit: nil) = Markdown.new(self, limit: rows(limit)).to_s
 
     # Prints the report in memory_profiler's shape. The options have memory_profiler's names and meanings;
-    # `methods` and `ages` are our own, and add sections after that shape. Options that are not known here
-    # are skipped, as memory_profiler does.
+    # `methods` and `ages` are ours, and add sections at the end. Unknown options are ignored, as in
+    # memory_profiler.
     #
     # @param io [IO] where to print
     # @param to_file [String, nil] print to this file instead
-    # @param color_output [Boolean] colours; unless given, if `io` is a terminal and NO_COLOR is not set
+    # @param color_output [Boolean] colours; by default, if `io` is a terminal and NO_COLOR is not set
     # @param options [Hash] what to print
-    # @option options [Integer] :retained_strings how many retained strings; all (of {#top}) unless given
-    # @option options [Integer] :allocated_strings how many allocated strings; all (of {#top}) unless given
+    # @option options [Integer] :retained_strings number of retained strings; default: {#top}
+    # @option options [Integer] :allocated_strings number of allocated strings; default: {#top}
     # @option options [Boolean] :detailed_report (true) false for the totals alone
     # @option options [Boolean] :scale_bytes (false) `16.66 kB` in place of `16660`
     # @option options [Boolean] :normalize_paths (false) paths beginning with the gem
-    # @option options [Boolean] :methods (false) also what each method allocated and retained
-    # @option options [Boolean] :ages (false) also how many objects of each site were freed, and at what age
+    # @option options [Boolean] :methods (false) also the allocated and retained objects of each method
+    # @option options [Boolean] :ages (false) also the freed objects of each site, and their age
     # @return [nil]
     # @raise [Memprof::Error] if it can't be written
     # @example
     #   Memprof.report { Object.new }.pretty_print(scale_bytes: true, normalize_paths: true)
     def pretty_print(io = $stdout, to_file: nil, color_output: :auto, **options)
-      # `pp report` calls a method of this name with its own printer.
+      # `pp report` calls this method with its own printer.
       if defined?(::PP) && ::PP === io
         io.text(inspect)
         return
@@ -276,16 +273,16 @@ module Memprof
       nil
     end
 
-    # Writes the report. A file appears whole or not at all, and only its owner can read it.
+    # Writes the report. A file is written atomically, and only its owner can read it.
     #
     # @param path_or_io [String, Pathname, IO] the file, or an open IO
     # @param format [Symbol, String] one of {FORMATS}
-    # @param limit [Integer, nil] rows of each table, for text and markdown
+    # @param limit [Integer, nil] rows per table, for text and markdown
     # @param color [Boolean, Symbol] for text: `:auto` colours if an IO is a terminal and NO_COLOR is not set
-    # @param value [Symbol, String] for collapsed, speedscope and firefox: what to draw, `allocated_bytes`,
-    #   `allocated_objects`, `retained_bytes` or `retained_objects`
+    # @param value [Symbol, String] for collapsed, speedscope and firefox: the value to draw,
+    #   `allocated_bytes`, `allocated_objects`, `retained_bytes` or `retained_objects`
     # @return [nil]
-    # @raise [ArgumentError] if there is no such format or value; lists those that exist
+    # @raise [ArgumentError] if the format or value is invalid; lists the valid ones
     # @raise [Memprof::Error] if it can't be written
     # @example
     #   report = Memprof.report(stack: 32) { Object.new }
@@ -313,7 +310,7 @@ module Memprof
 
     private
 
-    # Piece by piece: of a large program it is some hundred megabytes.
+    # Written in parts: for a large program it has several hundred megabytes.
     def write_json(path_or_io)
       Output.open(path_or_io) do |io|
         Json.new(self).each_part { |part| io.write(part) }

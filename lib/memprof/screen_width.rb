@@ -1,23 +1,23 @@
 # frozen_string_literal: true
 
 module Memprof
-  # How many columns of a screen a text takes. Characters of Chinese, Japanese and Korean, and emoji, take
-  # two; what is drawn over the character before takes none. Without this, a class name or a string with
-  # such characters would push the rest of its row out of line.
+  # The number of screen columns that a text takes. Chinese, Japanese and Korean characters and emoji take
+  # two; combining characters take none. Without this, a class name or a string with such characters would
+  # misalign the rest of its row.
   #
-  # Terminals do not agree on all of it. This follows the Unicode Standard Annex 11 (East Asian Width) as
-  # far as it is the same everywhere: `W` and `F` are wide, `A` (ambiguous) is not.
+  # Terminals differ in the details. This follows the Unicode Standard Annex 11 (East Asian Width) as far as
+  # they agree: `W` and `F` are wide, `A` (ambiguous) is not.
   module ScreenWidth
-    # Blocks whose characters are wide, unassigned ones included, and the wide characters of other blocks that
-    # are no emoji.
+    # Blocks of wide characters, including unassigned ones, and the wide characters of other blocks that are
+    # not emoji.
     WIDE = Regexp.new("[" \
       "\u{1100}-\u{115F}\u{2329}\u{232A}\u{2E80}-\u{303E}\u{3041}-\u{A4CF}\u{A960}-\u{A97F}" \
       "\u{AC00}-\u{D7A3}\u{F900}-\u{FAFF}\u{FE10}-\u{FE19}\u{FE30}-\u{FE6F}\u{FF01}-\u{FF60}" \
       "\u{FFE0}-\u{FFE6}\u{16FE0}-\u{18DFF}\u{1AFF0}-\u{1B2FF}\u{1F200}-\u{1F2FF}" \
       "\u{20000}-\u{2FFFD}\u{30000}-\u{3FFFD}\u{FE0F}]|\\p{Emoji_Presentation}").freeze
-    # Marks and joiners, which stand alone only in broken text.
+    # Marks and joiners, which appear alone only in broken text.
     NOTHING = /\A[\p{Mn}\p{Me}\u{200B}-\u{200D}\u{2060}\u{FEFF}]+\z/
-    # The sound marks of halfwidth kana belong to the character before, but have a column of their own.
+    # The sound marks of halfwidth kana belong to the previous character, but have their own column.
     SOUND_MARKS = "\u{FF9E}\u{FF9F}"
     private_constant :WIDE, :NOTHING, :SOUND_MARKS
 

@@ -3,23 +3,23 @@
 require_relative "printable"
 
 module Memprof
-  # One tracking session: from #open to #finish it counts the objects that are allocated, and until
-  # #close it sees which of them are freed. Everything in memprof that tracks does it through a session.
+  # One tracking session: from #open to #finish it counts allocated objects, and until #close it sees which of
+  # them are freed. All tracking in memprof uses a session.
   #
   # Sessions overlap: each sees all objects allocated on its thread or in its process while it records,
-  # whatever other sessions do. Between the return of #open and #finish memprof itself allocates no
-  # object.
+  # independently of other sessions. Between the return of #open and #finish memprof itself allocates no
+  # objects.
   #
-  # `Thread#kill`, `Timeout` and signals may end a thread at any moment. So what opens a session can close
-  # it before it is open: .run does so, and what keeps a session for longer notes it before #open. The
-  # session's number is noted inside #open, where no interrupt comes.
+  # `Thread#kill`, `Timeout` and signals may end a thread at any moment. So the owner of a session must be
+  # able to close it before it is open: .run does so, and longer-lived owners store it before #open. The
+  # session's number is assigned inside #open, which cannot be interrupted.
   class Session
     MAX_STACK = 2048
     MAX_SAMPLE = 1_000_000_000
     INLINE_CACHES = %w[<callcache> <callinfo> <constcache>].freeze
     private_constant :INLINE_CACHES
 
-    # Whether only leases want this session, see Control::Leases.
+    # Whether the session is open only because of leases, see Control::Leases.
     attr_accessor :leased
 
     # Opens a session for a block, and closes it however the block ends.
@@ -33,7 +33,7 @@ module Memprof
       end
     end
 
-    # Makes a session that is yet to be opened. With `identities`, #counts tells anonymous classes apart.
+    # Creates a session without opening it. With `identities`, #counts distinguishes anonymous classes.
     def self.prepare(scope: :process, sample: nil, stack: 1, strings: false, identities: false)
       Support.check
       new(by_thread?(scope), interval(sample), frames(stack), strings ? true : false, identities)
@@ -72,14 +72,14 @@ module Memprof
     end
     private_class_method :new
 
-    # Begins to record. What an open session has seen is forgotten, and it starts again with the same options.
+    # Begins to record. An open session is cleared, and starts again with the same options.
     def open = Native.open(self, @by_thread, @sample, @stack, @strings, @identities)
     alias_method :clear, :open
 
-    # Opens it as the session of a module, unless that has one that is open. Returns whether it did.
+    # Opens it as the session of a module, unless that has an open one. Returns whether it did.
     def open_for(owner) = Native.open_for(owner, self, @by_thread, @sample, @stack, @strings, @identities)
 
-    # Finds out from now on when memory is largest, and by which sites.
+    # Determines from now on when memory peaks, and at which sites.
     def watch_peak = Native.watch_peak(id)
 
     # Stops recording allocations; deallocations are still seen. A second call does nothing.
@@ -87,18 +87,18 @@ module Memprof
       Native.finish(@id) if @id
     end
 
-    # Collects garbage, so that what is alive then is what is retained.
+    # Runs the GC, so that the objects still alive are the retained ones.
     def self.collect
       Native.clear_stack
       Native.take_finalized
       GC.start
-      # What only a finalizer holds goes when that has run.
+      # Objects referenced only by a finalizer are freed once it has run.
       GC.start if Native.take_finalized
     end
 
     def collect = Session.collect
 
-    # Forgets everything that was seen. A second call does nothing.
+    # Forgets everything recorded. A second call does nothing.
     def close = Native.close(self)
 
     def closed? = @id.nil?
@@ -107,10 +107,10 @@ module Memprof
     def stats = Native.stats(id).tap { warn_if_incomplete }
 
     # Objects by file, line and class, with the number of an anonymous class: `[live, [file, line, class_name,
-    # number], [allocated, bytes], [retained, bytes]]`. Walks the heap if `retained`; there are no bytes else.
+    # number], [allocated, bytes], [retained, bytes]]`. Walks the heap if `retained`; otherwise without bytes.
     def counts(retained: false) = Native.counts(id, retained).tap { warn_if_incomplete }
 
-    # #stats as one text, safe to print: a server asks for it at each request.
+    # #stats as one text, safe to print: a server requests it on each request.
     def stats_text(limit: nil, heading: "") = Native.stats_text(id, limit, heading)
 
     def stats_lines(limit: nil, caller: nil)
@@ -122,7 +122,7 @@ module Memprof
       end
     end
 
-    # What was seen up to now. Walks the heap for the memsize of what lives; does not collect garbage.
+    # The profile so far. Walks the heap for the memsize of live objects; does not run the GC.
     def profile
       Native.profile(id, VERSION, RUBY_DESCRIPTION, Printable.utf8($PROGRAM_NAME)).tap { warn_if_incomplete }
     end
@@ -143,7 +143,7 @@ module Memprof
       Support.warn_of_lost_hook if @id && Native.incomplete?(@id)
     end
 
-    # The VM remembers what a line calls, when it runs it for the first time.
+    # The VM fills inline caches when it runs a line for the first time.
     def inline_cache?((_, file, line, class_name), caller)
       line == caller.lineno && file == caller.path && INLINE_CACHES.include?(class_name)
     end

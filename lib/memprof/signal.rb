@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Has the process that loads it answer: to a signal with a dump of its heap, and to `memprof dump`, `start`,
+# Makes the process that loads it respond to a signal with a dump of its heap, and to `memprof dump`, `start`,
 # `stop` and `stats`.
 #
 #   require "memprof/signal"   # and then: kill -URG PID, or: memprof dump PID

@@ -3,19 +3,19 @@
 require_relative "printable"
 
 module Memprof
-  # Lines of a program's source, around one that a dump names: if the file is there, and is Ruby. A dump may
-  # come from anybody, so nothing else that it names is read.
+  # Lines of a program's source, around one that a dump names: if the file exists and is Ruby. A dump may come
+  # from anywhere, so no other file that it names is read.
   module Source
     ENDINGS = %w[.rb .erb .rake .ru .gemspec .haml .slim .builder .jbuilder .rbi].freeze
     AROUND = 4
-    # Bytes of a file that is read, and characters that are shown of a line.
+    # Maximum bytes of a file that is read, and characters of a line that are shown.
     LARGEST = 2 * 1024 * 1024
     LONGEST = 240
     OPEN = File::RDONLY | File::NOFOLLOW | File::NONBLOCK
     private_constant :ENDINGS, :AROUND, :LARGEST, :LONGEST, :OPEN
 
     class << self
-      # `any` file is read if it is known to be the program's, whatever its name ends with.
+      # With `any`, a file known to be the program's is read, whatever its extension.
       def lines(file, line, around: AROUND, any: false)
         return unless line.positive? && File.file?(file)
 
@@ -30,10 +30,10 @@ module Memprof
           { line: number, text: Printable.utf8(text)[0, LONGEST] }
         end
       rescue SystemCallError, ArgumentError
-        nil # may not be read, or the name is none (a NUL)
+        nil # not readable, or an invalid name (a NUL)
       end
 
-      # One line without the blanks around it; nil if there is none.
+      # One line, stripped, or nil.
       def line(file, line)
         text = lines(file, line, around: 0)&.first&.fetch(:text)&.strip
         text unless text.to_s.empty?
@@ -41,7 +41,7 @@ module Memprof
 
       private
 
-      # A link may lead to a file of any name, and the file may be another one by now.
+      # A link may lead to a file of any name, and the file may have been replaced by now.
       def content(file, any)
         real = File.realpath(file)
         return unless any || ENDINGS.include?(File.extname(real))

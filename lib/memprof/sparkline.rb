@@ -1,13 +1,13 @@
 # frozen_string_literal: true
 
 module Memprof
-  # A row of numbers as one small picture.
+  # Draws numbers as a row of block characters.
   module Sparkline
     BLOCKS = "▁▂▃▄▅▆▇█"
     ASCII = "_.-=+*%#"
     private_constant :BLOCKS, :ASCII
 
-    # One character a number; if there are more than `width`, of as many evenly spaced ones.
+    # One character per number; if there are more than `width`, a sample of evenly spaced ones.
     def self.of(numbers, unicode: true, width: 20)
       levels = unicode ? BLOCKS : ASCII
       numbers = thin(numbers, width)
@@ -18,7 +18,7 @@ module Memprof
       numbers.map { |number| levels[(number - low) * (levels.size - 1) / range] }.join
     end
 
-    # The first and the last always stay.
+    # The first and the last are always included.
     def self.thin(numbers, width)
       return numbers if numbers.size <= width
 

@@ -5,9 +5,9 @@ require_relative "clock"
 module Memprof
   # Which Rubies can be tracked, and how well.
   module Support
-    # Rubies whose hook for new objects crashes in any program (https://bugs.ruby-lang.org/issues/19482).
+    # Rubies whose NEWOBJ hook crashes in any program (https://bugs.ruby-lang.org/issues/19482).
     BROKEN_HOOKS = %w[3.2.0 3.2.1 3.2.2].freeze
-    # Rubies that crash where a Ractor starts while anything is hooked (Bug #18464).
+    # Rubies that crash when a Ractor starts while a hook is active (Bug #18464).
     BROKEN_RACTORS = RUBY_VERSION < "3.1.4"
     CRASH = "Ruby #{RUBY_VERSION} crashes where a Ractor starts while objects are tracked (Bug #18464, " \
             "fixed in 3.1.4)"
@@ -17,14 +17,14 @@ module Memprof
 
     module_function
 
-    # Ruby's own error there, "ractor unsafe method", explains nothing.
+    # Ruby's own error in that case, "ractor unsafe method", explains nothing.
     def check_ractor
       return if Ractor.current.equal?(Ractor.main)
 
       raise Unsupported, "memprof works in the main Ractor only: call it there"
     end
 
-    # Raises if this Ruby can't be tracked now; warns, once, if it can in part.
+    # Raises if this Ruby can't be tracked now; warns once if tracking is limited.
     def check
       check_ractor
       check_ruby
@@ -43,7 +43,7 @@ module Memprof
       avoid_ractors
     end
 
-    # A Ractor whose result was taken may take a moment to end. That is waited for once, not at each request.
+    # A Ractor may take a moment to end after its result was taken. Waits for that once, not on each request.
     def alone?
       deadline = Clock.now + (@waited ? 0 : PATIENCE)
       sleep(0.001) until Ractor.count == 1 || Clock.now > deadline
@@ -52,14 +52,14 @@ module Memprof
       Ractor.count == 1
     end
 
-    # Lets hooks be added again if all Ractors have ended since they were removed.
+    # Allows hooks again if all Ractors have ended since they were removed.
     def detect_ractors
       doubt = BROKEN_RACTORS && Native.ractors_doubt
       Native.ractor_alone(doubt) if doubt && Ractor.count == 1
     end
 
-    # Has all hooks removed where a Ractor starts, on a Ruby that would crash there. They are added again when
-    # it has ended and numbers are asked for.
+    # Removes all hooks when a Ractor starts, on a Ruby that would crash. They are added again once it has
+    # ended and numbers are requested.
     def avoid_ractors
       return if @ractors || !BROKEN_RACTORS
 
@@ -85,7 +85,7 @@ module Memprof
                          "run Ruby with its default one (unset RUBY_GC_LIBRARY)"
     end
 
-    # Before Ruby 4.0 the VM's hooks belong to one Ractor, and end for all when a Ractor does.
+    # Before Ruby 4.0 the VM's hooks belong to one Ractor, and all of them end when a Ractor does.
     def ractors? = RUBY_VERSION < "4" && (Native.ractors_seen? || Ractor.count > 1)
 
     def warn_of_rest
@@ -96,7 +96,7 @@ module Memprof
            "neither objects nor collections are traced."
     end
 
-    # Said once: the VM called no hook for a while, and does again.
+    # Warns once that the VM called no hook for a while, and does again.
     def warn_of_lost_hook
       return warn_of_rest if BROKEN_RACTORS
       return if @warned_of_lost_hook

@@ -49,7 +49,7 @@ module Memprof
       lines.map { |line| "#{line}\n" }.join
     end
 
-    # A table in GitHub's Markdown; names are set as code.
+    # A table in GitHub's Markdown; names are formatted as code.
     def to_markdown
       lines = [@columns.map(&:heading), @columns.map { |column| column.number ? "---:" : "---" }]
       @rows.each do |row|

@@ -19,12 +19,12 @@ require_relative "testing/native_leaks"
 require_relative "testing/native_allocations"
 
 module Memprof
-  # What the RSpec matchers and the Minitest assertions share: a Measurement runs a block, a Budget of
-  # Rules judges it, a SiteTable says where the objects came from.
+  # Shared by the RSpec matchers and the Minitest assertions: a Measurement runs a block, a Budget of Rules
+  # judges it, a SiteTable lists where the objects were allocated.
   module Testing
-    # Runs of a block before the one that counts, unless the test says otherwise. The first run of almost any
-    # code makes objects that no later one makes (memoised values, autoloaded files, caches of regular
-    # expressions), so that without it a count would depend on the tests that happened to run before.
+    # Default number of runs of a block before the one that counts. The first run of almost any code allocates
+    # objects that later ones don't (memoized values, autoloaded files, caches of regular expressions), so
+    # without it a count would depend on the tests that happened to run before.
     WARMUP = 1
 
     def self.check_warmup(runs)

@@ -12,18 +12,18 @@ require_relative "trace/request"
 require_relative "trace/uncounted"
 
 module Memprof
-  # One traced block: Memprof.trace. Traces may be nested, run side by side on many threads, and end in any
-  # order; each counts what the thread that began it did in the meantime, or what the process did.
+  # One traced block: Memprof.trace. Traces may be nested, run concurrently on many threads, and end in any
+  # order; each counts the work of the thread that began it, or that of the process.
   class Trace
     SCOPES = %i[thread process].freeze
     NONE = {}.freeze
     private_constant :SCOPES, :NONE
 
-    # Runs a block in a trace, and delivers the report, however the block ended. In the child of a fork that
-    # comes out of the block nothing is delivered: the report is the parent's.
+    # Runs a block in a trace, and delivers the report, however the block ended. If the block returns in the
+    # child of a fork, nothing is delivered there: the report is the parent's.
     #
-    # An interrupt (`Thread#kill`, `Timeout`) may come in the first `ensure`. It is the only one, so the
-    # second ends what is left.
+    # An interrupt (`Thread#kill`, `Timeout`) may arrive in the first `ensure`. It can only be one, so the
+    # second finishes the rest.
     def self.run(trace, deliver)
       value = nil
       returned = false
@@ -40,7 +40,7 @@ module Memprof
       trace.finish
     end
 
-    # What goes wrong with the report must not take the place of the program's own exception.
+    # A problem with the report must not mask the program's own exception.
     def self.deliver_report(report, returned, deliver)
       deliver.call(report, returned)
     rescue Memprof::Error, SystemCallError => e
@@ -51,7 +51,7 @@ module Memprof
     private_class_method :deliver_report
 
     # The traces are the parent's, and their hooks must not slow down the child. (After `Process.daemon` they
-    # stay until the process traces something itself, and count for none.)
+    # remain until the process traces something itself, and count for no trace.)
     def self.after_fork
       Native::Trace.after_fork
       [Tracers, Tracers::Hooks, Tracers::Subscriber, AfterReply, Lines].each(&:after_fork)
@@ -60,10 +60,10 @@ module Memprof
 
     attr_reader :plan
 
-    # How many lines that allocate are listed, see Lines; nil for none.
+    # The number of allocating lines to list, see Lines; nil for none.
     attr_writer :lines
 
-    # A trace that has ended may be started again.
+    # A finished trace may be started again.
     def initialize(scope = :thread, tracers = nil, lines: nil)
       @process = scope == :process
       unless @process || scope == :thread
@@ -79,17 +79,17 @@ module Memprof
       @tracked = nil
     end
 
-    # For a trace of a thread that is started for many requests, one after the other; see
+    # For a thread's trace that is started for many requests, one after the other; see
     # Tracers::Subscriber#subscribe_permanently.
     def subscribe_permanently = @subscriber&.subscribe_permanently
 
-    # Says once why calls are not counted here.
+    # Warns once why calls are not counted here.
     def self.warn_of(error)
       warn "memprof: #{error.message}; traces go without" unless @warned
       @warned = true
     end
 
-    # Begins to count: objects last, so that nothing of ours is among them.
+    # Begins to count: objects last, so that ours are not among them.
     def start
       @uncounted = nil
       @pid = Process.pid
@@ -107,7 +107,7 @@ module Memprof
       end
     end
 
-    # Ends counting, in the opposite order. A second call does nothing.
+    # Stops counting, in the opposite order. A second call does nothing.
     def finish
       counted = @uncounted || @native.finish
       @uncounted = nil
@@ -123,7 +123,7 @@ module Memprof
 
     private
 
-    # Where calls of libraries can't be counted, the VM still reports much.
+    # Where library calls can't be counted, the VM still reports much.
     def begin_without_calls(error)
       raise error if @plan.asked
 
@@ -137,16 +137,16 @@ module Memprof
       @tracked.start
     end
 
-    # A tracer of the program that raises is reported as failed: the program and the other tracers go on.
+    # If a tracer of the program raises, it is reported as failed: the program and the other tracers continue.
     def begin_own
       @own = {}
       @plan.own.each do |name, factory|
         guard(name) { begin_one(@own[name] = factory.new) }
-        @own[name] ||= nil # it stands in the report
+        @own[name] ||= nil # it appears in the report
       end
     end
 
-    # What interrupts the program meanwhile (`Timeout`) waits: it is not the tracer that fails.
+    # Defers interrupts (`Timeout`): they are not failures of the tracer.
     def guard(name)
       Thread.handle_interrupt(StandardError => :never, ScriptError => :never) do
         yield
@@ -156,7 +156,7 @@ module Memprof
     end
 
     def begin_one(tracer)
-      # Noted first: what is begun halfway is ended, too.
+      # Registered first: a tracer that fails while starting is finished, too.
       @started << tracer
       tracer.start
     end
@@ -165,16 +165,16 @@ module Memprof
       while (tracer = @started.last)
         name, = @own.find { |_, own| own.equal?(tracer) }
         name ? guard(name) { tracer.finish } : tracer.finish
-        @started.pop # not before: who is interrupted in between begins here again
+        @started.pop # not before: after an interrupt in between this starts over
       end
     end
 
-    # What it raised first is what is wrong with it.
+    # The first exception is the relevant one.
     def fail_with(name, error)
       @failed = { name => message_of(error), **@failed }
     end
 
-    # Most requests use no client that is traced in Ruby: then what the extension counted is all.
+    # Most requests use no client that is traced in Ruby: then the extension's counts are the report.
     def report(counted)
       clients = @subscriber&.reports || NONE
       return counted if clients.empty? && @own.empty? && @tracked.nil?

@@ -5,23 +5,22 @@ require_relative "filter"
 require_relative "trace/requests"
 
 module Memprof
-  # Rack middleware that traces every request, as {Memprof.trace_request} does, and adds a line for each to
+  # Rack middleware that traces every request, as {Memprof.trace_request} does, and appends a line for each to
   # `/tmp/memprof_tracer-PID.json`. `memprof trace FILE` reads such files.
   #
-  # Each request counts what its own thread did, so it is right under a threaded server. A forked worker has a
-  # file of its own. Status, headers and body are passed on unchanged; what is counted ends when the app
-  # returns, so not what a streaming body does afterwards. If {Memprof.trace_filename} is set, lines go there.
-  # Should a line be impossible to write, that is said once on stderr, and requests go on. After the file was
-  # moved away, as by logrotate, the next line goes to a new one.
+  # Each request counts only its own thread, so it is correct under a threaded server. A forked worker has its
+  # own file. Status, headers and body are passed on unchanged; counting ends when the app returns, so it
+  # excludes the work of a streaming body. If {Memprof.trace_filename} is set, lines go there. A line that
+  # can't be written is reported once on stderr, and requests continue. After the file is moved away, as by
+  # logrotate, the next line goes to a new one.
   #
-  # Under servers that call what stands in `rack.response_finished` or `rack.after_reply` (puma, unicorn,
-  # falcon), a line is written when the client has its reply; it says how things were when the app returned.
-  # So lines may stand in another order than that in which the app returned, a client may see its reply before
-  # there is a line, and a process that SIGKILL ends just then leaves none. One that exits writes all. Before
-  # the reply a line is written if the app raises, streams its body or takes over the connection, and under
-  # other servers.
+  # Under servers that call the callables in `rack.response_finished` or `rack.after_reply` (puma, unicorn,
+  # falcon), a line is written after the reply is sent; it has the state when the app returned. So lines may
+  # be in a different order than the app returned, a client may see its reply before the line exists, and a
+  # process killed by SIGKILL just then leaves none. One that exits writes all. A line is written before the
+  # reply if the app raises, streams its body or takes over the connection, and under other servers.
   #
-  # Calls are interposed as soon as the middleware is built, and stay so, see {Tracers}.
+  # Calls are interposed when the middleware is built, and remain so, see {Tracers}.
   #
   # Works with Rack 2 and 3 and requires neither.
   #
@@ -34,21 +33,21 @@ module Memprof
   #   config.middleware.insert(0, Memprof::Tracer)
   class Tracer
     # @param app [#call] the Rack app
-    # @param path [String, nil] the file; `%p` in it becomes the process id. By default
-    #   `memprof_tracer-PID.json` in the directory that the variable MEMPROF_DIR names, or in /tmp
-    # @param scope [Symbol] `:thread`, or `:process` to count what all threads do during a request
-    # @param tracers [Array<Symbol>, nil] those that are wanted; nil for all
-    # @param except [Array<Symbol>, nil] those that are not wanted, as `[:sql]`
-    # @param only [#call, nil] is called with the Rack env; requests that it answers false for are not traced
-    # @param max_size [Integer, nil] bytes that the file may have, see `when_full:`. The file of
-    #   {Memprof.trace_to} has the limits that are given there
-    # @param when_full [Symbol] `:rotate` renames a full file to `PATH.1`, replacing that; `:stop` traces no
-    #   more until the file is moved away
+    # @param path [String, nil] the file; `%p` in it becomes the process id. Default:
+    #   `memprof_tracer-PID.json` in the directory in MEMPROF_DIR, or in /tmp
+    # @param scope [Symbol] `:thread`, or `:process` to count all threads during a request
+    # @param tracers [Array<Symbol>, nil] tracers to enable; nil for all
+    # @param except [Array<Symbol>, nil] tracers to disable, such as `[:sql]`
+    # @param only [#call, nil] called with the Rack env; requests for which it returns false are not traced
+    # @param max_size [Integer, nil] maximum bytes of the file, see `when_full:`. The file of
+    #   {Memprof.trace_to} has its own limits
+    # @param when_full [Symbol] `:rotate` renames a full file to `PATH.1`, replacing that; `:stop` stops
+    #   tracing until the file is moved away
     # @param one_in [Integer, nil] trace one request in so many, chosen at random
-    # @param per_second [Integer, nil] trace so many requests a second at most
+    # @param per_second [Integer, nil] trace at most so many requests a second
     # @param lines [Integer, nil] list so many lines that allocated most objects in the request, see
     #   {Memprof.trace}
-    # @raise [ArgumentError] if an option cannot work
+    # @raise [ArgumentError] if an option is invalid
     # @example
     #   app = ->(env) { [200, {}, [env["PATH_INFO"]]] }
     #   Memprof::Tracer.new(app, path: "requests.json").call({ "PATH_INFO" => "/home" })
@@ -63,7 +62,7 @@ module Memprof
 
       @requests = Trace::Requests.new(path: path&.to_s, scope: scope, tracers: tracers, except: except,
         max_size: max_size, when_full: when_full, one_in: one_in, per_second: per_second, lines: lines)
-      @requests.install # statements that are prepared before the first request are noticed
+      @requests.install # notices statements prepared before the first request
       @app = app
       @only = only
     end

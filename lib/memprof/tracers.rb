@@ -13,8 +13,8 @@ require_relative "tracers/sql"
 require_relative "tracers/views"
 
 module Memprof
-  # The tracers that {Memprof.trace} has: each counts one kind of work and gives a Hash of numbers. Those of
-  # the VM and of C libraries are in the extension; those of client gems are here, one a file; and a program
+  # The tracers of {Memprof.trace}: each counts one kind of work and returns a Hash of numbers. The extension
+  # contains those of the VM and of C libraries; those of client gems are here, one per file; and a program
   # may register its own.
   #
   # @example A tracer of one's own
@@ -34,16 +34,16 @@ module Memprof
   #   Memprof.trace(tracers: [:sleeps]) { sleep 0.01 }
   #   Memprof::Tracers.unregister(:sleeps)
   module Tracers
-    # The order of a report: what a request spends its time on first.
+    # The order of a report: the most time-consuming parts of a request first.
     ORDER = %i[objects gc fd dns memory views sql mysql postgres sqlite memcache redis http resources
       threads].freeze
-    # Of client gems, by the name of the tracer.
+    # Client gem tracers, by name.
     CLIENTS = {
       fd: Fd, views: Views, sql: Sql, mysql: Mysql, memcache: Memcache, redis: Redis, http: Http
     }.freeze
     private_constant :ORDER, :CLIENTS
 
-    # All tracers but some.
+    # All tracers except some.
     Except = Struct.new(:names)
     private_constant :Except
 
@@ -52,16 +52,16 @@ module Memprof
     @lock = Lock.new
 
     class << self
-      # Adds a tracer. For each trace an instance is made; `start` is called before the block, `finish` behind
-      # it on the same thread, and then `report`, which gives a Hash of what is to stand in the report. What
-      # any of them raises stands there as `"error"`.
+      # Adds a tracer. Each trace creates an instance; `start` is called before the block, `finish` after it
+      # on the same thread, and then `report`, which returns a Hash for the report. An exception from any of
+      # them appears there as `"error"`.
       #
       # @param name [Symbol, String] its key in the report
-      # @param factory [#new, nil] makes the instance, as a class does; without it the block is the body of
+      # @param factory [#new, nil] creates the instance, as a class does; without it, the block is the body of
       #   a class
-      # @yield the body of a class that has the methods `start`, `finish` and `report`
+      # @yield the body of a class with the methods `start`, `finish` and `report`
       # @return [Symbol] the name
-      # @raise [ArgumentError] if there is such a tracer, or a method is missing
+      # @raise [ArgumentError] if the tracer exists, or a method is missing
       # @example
       #   Memprof::Tracers.register(:random) do
       #     def start = @before = Random.rand
@@ -85,10 +85,10 @@ module Memprof
         name
       end
 
-      # Takes a tracer away that was registered. Traces that run keep theirs.
+      # Removes a registered tracer. Running traces keep theirs.
       #
       # @param name [Symbol, String]
-      # @return [Boolean] whether there was one
+      # @return [Boolean] whether it existed
       # @example
       #   Memprof::Tracers.unregister(:nothing) # => false
       def unregister(name)
@@ -105,7 +105,7 @@ module Memprof
       #   Memprof::Tracers.names.first(2) # => [:objects, :gc]
       def names = (ORDER & (native | CLIENTS.keys)) + @own.keys
 
-      # In the child of a fork: traces that are ready are the parent's.
+      # In the child of a fork: prepared traces are the parent's.
       #
       # @api private
       def after_fork
@@ -116,7 +116,7 @@ module Memprof
       # @api private
       # @param names [Array<Symbol, String>, Symbol, String, nil] nil for all
       # @return [Array<Symbol>] in the order of a report
-      # @raise [ArgumentError] if one is unknown; names those that there are
+      # @raise [ArgumentError] if one is unknown; lists the known ones
       def choose(names)
         return self.names if names.nil?
         return self.names - names.names if names.is_a?(Except)
@@ -133,8 +133,8 @@ module Memprof
 
       # @api private
       # @param names (see #choose)
-      # @param except (see #choose) those that are not wanted; nil for none
-      # @return [Object, nil] what {plan} takes for names
+      # @param except (see #choose) tracers to leave out; nil for none
+      # @return [Object, nil] the names for {plan}
       # @raise (see #choose)
       def without(names, except)
         return names if except.nil?
@@ -149,7 +149,7 @@ module Memprof
       def plan(names)
         @plans[names] || begin
           plan = Plan.new(choose(names), native, CLIENTS, @own, asked: !(names.nil? || names.is_a?(Except)))
-          # By the choice as it is now: an Array may be changed.
+          # Keyed by a copy: the caller may modify the Array.
           @plans = @plans.merge((names.is_a?(Array) ? names.dup.freeze : names) => plan).freeze
           plan
         end

@@ -5,23 +5,23 @@ require_relative "loading"
 # Traces of blocks and requests.
 module Memprof
   class << self
-    # Runs a block and reports what it did, one key for each tracer ({Tracers.names}): objects and
-    # collections, system calls, malloc, SQL, caches, HTTP. The report is written however the block ends.
-    # Traces may be nested and run side by side.
+    # Runs a block and reports its work, one key for each tracer ({Tracers.names}): objects and GC, system
+    # calls, malloc, SQL, caches, HTTP. The report is written however the block ends. Traces may be nested and
+    # concurrent.
     #
-    # @param path_or_io [String, Pathname, IO, nil] a file, to which the report is added as a line (mode 0600
-    #   if it is made), or an IO; standard output if nil. A terminal gets a table for people without what is
-    #   empty, all else JSON
-    # @param scope [Symbol] `:thread` for what the calling thread does, `:process` for what all threads do
-    # @param tracers [Array<Symbol>, Symbol, nil] those that are wanted; nil for all
-    # @param except [Array<Symbol>, Symbol, nil] those that are not wanted, as `:sql`
+    # @param path_or_io [String, Pathname, IO, nil] a file, to which the report is appended as a line (created
+    #   with mode 0600), or an IO; standard output if nil. A terminal gets a table for people without empty
+    #   sections, everything else JSON
+    # @param scope [Symbol] `:thread` to trace the calling thread, `:process` to trace all threads
+    # @param tracers [Array<Symbol>, Symbol, nil] tracers to enable; nil for all
+    # @param except [Array<Symbol>, Symbol, nil] tracers to disable, such as `:sql`
     # @param lines [Integer, false, nil] list so many lines that allocated most objects, 1 to 1000, in the
-    #   report of the tracer `objects`: each object is tracked for that, which costs more than to count it.
-    #   nil: as many as the variable MEMPROF_TRACE_LINES says, or none
-    # @yield the code to look at
+    #   report of the tracer `objects`: this tracks each object, which costs more than counting it. nil: the
+    #   number in the variable MEMPROF_TRACE_LINES, or none
+    # @yield the code to trace
     # @return [Object] the block's value
-    # @raise [ArgumentError] without a block, or if scope or tracers are unknown, or lines: is impossible
-    # @raise [Unsupported] if a tracer that was named can't work with this Ruby
+    # @raise [ArgumentError] without a block, or if scope, tracers or lines: is invalid
+    # @raise [Unsupported] if a requested tracer can't work with this Ruby
     # @raise [Error] if the file can't be written
     # @example
     #   Memprof.trace(tracers: %i[objects gc]) { 10.times { Object.new } }
@@ -43,9 +43,9 @@ module Memprof
       end
     end
 
-    # As {trace}, for a request of a web application: with when it came and how long it took in all,
-    # controller and action (of Rails), parts of the Rack env, and the response's code. Written to
-    # {trace_filename}, or to standard output.
+    # Like {trace}, for a request of a web application: with its time and total duration, controller and
+    # action (of Rails), parts of the Rack env, and the response's code. Written to {trace_filename}, or to
+    # standard output.
     #
     # @param env [Hash] the Rack environment
     # @param scope (see #trace)
@@ -70,12 +70,12 @@ module Memprof
         .trace(Trace.new(scope, Tracers.without(tracers, except), lines: lines), &block)
     end
 
-    # @return [String, nil] the file that {trace_request} adds to
+    # @return [String, nil] the file that {trace_request} appends to
     # @example
     #   Memprof.trace_filename # => nil
     def trace_filename = @trace_journal&.path
 
-    # Has {trace_request} add a line for each request to a file of any size: {trace_to} without limits.
+    # Makes {trace_request} append a line for each request to a file of any size: {trace_to} without limits.
     #
     # @param path [String, Pathname, nil] nil closes the file
     # @return [String, Pathname, nil] path
@@ -88,16 +88,16 @@ module Memprof
       trace_to(path)
     end
 
-    # Has {trace_request}, {Tracer} and {Filter} add a line for each request to a file. The file is opened at
-    # once, and made with mode 0600 if it is not there.
+    # Makes {trace_request}, {Tracer} and {Filter} append a line for each request to a file. The file is
+    # opened immediately, and created with mode 0600 if it does not exist.
     #
     # @param path [String, Pathname, nil] nil closes the file
-    # @param max_size [Integer, nil] bytes that the file may have; nil for no limit
-    # @param when_full [Symbol] `:rotate` renames a full file to `PATH.1`, replacing that; `:stop` traces no
-    #   more requests until the file is moved away
+    # @param max_size [Integer, nil] maximum bytes of the file; nil for no limit
+    # @param when_full [Symbol] `:rotate` renames a full file to `PATH.1`, replacing that; `:stop` stops
+    #   tracing requests until the file is moved away
     # @return [void]
-    # @raise [Error] if it can't be opened; then the file that was open stays so
-    # @raise [ArgumentError] if it is no path, or a limit is impossible
+    # @raise [Error] if it can't be opened; then the previous file remains open
+    # @raise [ArgumentError] if it is not a path, or a limit is invalid
     # @example No more than 200 MB in two files
     #   Memprof.trace_to("requests.json", max_size: 100_000_000)
     #   Memprof.trace_request({ "PATH_INFO" => "/home" }) { [200, {}, []] }

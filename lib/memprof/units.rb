@@ -1,13 +1,13 @@
 # frozen_string_literal: true
 
 module Memprof
-  # Numbers as people read them. JSON never goes through here: it carries exact numbers.
+  # Formats numbers for people. JSON never uses this: it has exact numbers.
   module Units
     BINARY = %w[KiB MiB GiB TiB PiB EiB].freeze
     DECIMAL = %w[B kB MB GB TB PB EB ZB YB].freeze
     private_constant :BINARY, :DECIMAL
 
-    # A size in binary units, the way memprof prints sizes.
+    # A size in binary units, as memprof prints sizes.
     def self.bytes(bytes)
       return "#{bytes} B" if bytes.abs < 1024
 
@@ -16,7 +16,7 @@ module Memprof
       format("%.1f %s", value, unit)
     end
 
-    # A size in decimal units, the way memory_profiler scales bytes.
+    # A size in decimal units, as memory_profiler scales bytes.
     def self.decimal_bytes(bytes)
       return "0 B" if bytes.zero?
 
@@ -24,10 +24,10 @@ module Memprof
       format("%.2f %s", bytes / (1000.0**power), DECIMAL[power])
     end
 
-    # A number with its thousands separated.
+    # A number with thousands separators.
     def self.count(number) = number.to_s.gsub(/(\d)(?=(?:\d{3})+\z)/, "\\1,")
 
-    # A number of things, which may be negative, with their name.
+    # A count, which may be negative, with its noun.
     def self.plural(number, word)
       ending = word.match?(/(?:s|sh)\z/) ? "es" : "s"
       "#{count(number)} #{word}#{ending unless number.abs == 1}"
@@ -36,7 +36,7 @@ module Memprof
     # A number of objects, and their bytes if they are given.
     def self.objects(number, bytes = nil) = "#{plural(number, "object")}#{" (#{bytes(bytes)})" if bytes}"
 
-    # A part of a whole in percent. What is neither nothing nor all never rounds to either.
+    # A percentage. A part that is neither nothing nor all never rounds to either.
     def self.percent(part, whole)
       return "-" unless whole.positive?
       return "0 %" if part.zero?

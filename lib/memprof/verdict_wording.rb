@@ -23,7 +23,7 @@ module Memprof
     MALLOCED = "malloc block"
     PARTS = 3 # of RSS
     SOURCE = 64 # characters
-    # A line that only has something else do the work, as a middleware does.
+    # A line that only delegates the work, as in a middleware.
     PASSES_ON = /\A(?:[\w, ]+ = )?(?:@?\w+\.call\(?[\w, ]*\)?|(?:yield|super)\b.*)\z/
     OBJECTS = %w[slots_used objects iseqs].freeze # items of the ledger
     private_constant :TRENDS, :SHARE, :NOISE, :SOON, :HOUR, :LINES, :METHOD, :BLOCK, :MALLOCED, :PARTS,
@@ -42,26 +42,26 @@ module Memprof
         answer.merge(title: words.title, findings: findings)
       end
 
-      # A line: what grows most.
+      # One line: the largest growth.
       def summary(answer)
         words = new(answer)
         finding = answer[:findings].first
         finding ? words.sentence(finding) : words.title
       end
 
-      # Whether it goes on: what fills up like a cache is not a failure.
+      # Whether the growth continues: a filling cache is not a failure.
       def grows?(answer)
         words = new(answer)
         answer[:findings].any? { |finding| finding[:trend] != "levels_off" } || words.native? || words.loses?
       end
 
-      # Objects more than in the first dump; of one dump, all.
+      # Objects gained since the first dump; for one dump, all.
       def more(finding)
         first, *later = finding[:count]
         later.empty? ? first : later.last - first
       end
 
-      # The path, and other ways to the same objects.
+      # The path, and other paths to the same objects.
       def retained_by(finding)
         [finding[:retained_by], *finding[:also]].map { |path| Wording.phrase(path) }.join("; also ")
       end
@@ -71,7 +71,7 @@ module Memprof
       def sourced(line) = line&.merge(source: Source.line(line[:file], line[:line]))
     end
 
-    # `pid` is the process to ask more of; `malloc` are lines that allocated native memory, with their bytes.
+    # `pid` is the process for further commands; `malloc` are lines with their native memory in bytes.
     def initialize(answer, pid: nil, malloc: [])
       @answer = answer
       @pid = pid
@@ -90,7 +90,7 @@ module Memprof
       native? || loses? ? "No Ruby object grows, native memory does" : "Nothing grows"
     end
 
-    # Whether C code takes most of what RSS grew by, and RSS grows from dump to dump.
+    # Whether C code causes most of the RSS growth, and RSS grows from dump to dump.
     def native?
       memory = @answer[:memory]
       return false if one? || memory.nil?
@@ -114,7 +114,7 @@ module Memprof
       "#{instances(more, finding, "more ")} retain #{gained}#{malloced(finding)}#{everywhere}#{list}"
     end
 
-    # Of one dump it is only known how much there is.
+    # One dump only shows totals.
     def one? = @answer[:heaps] == 1
 
     def reachable
@@ -125,7 +125,7 @@ module Memprof
       "Reachable objects: #{sizes.join(", ")}#{" in #{Cell.text(time, :seconds)}" if time && time >= SOON}."
     end
 
-    # What the process took besides objects is in its dumps, unless /proc could not be read.
+    # Memory outside of objects is in the dumps, unless /proc could not be read.
     def memory
       memory = @answer[:memory]
       return parts_of_rss(memory) if one?
@@ -134,13 +134,13 @@ module Memprof
       [grown(memory), native? ? native_lines : other_lines].compact.join(" ")
     end
 
-    # Whether C code loses more and more blocks, as dumps with blocks show it.
+    # Whether C code loses more and more blocks, according to dumps with blocks.
     def loses?
       series = @answer.dig(:blocks, :series) || [0]
       series.last - series.first >= NOISE && series.each_cons(2).all? { |before, after| before < after }
     end
 
-    # Of C code, if they are a good part of what grew.
+    # Blocks of C code, if they are a good part of the growth.
     def blocks
       blocks = @answer[:blocks] || {}
       return "Whether C code leaks is not known: #{blocks[:unknown]}." if blocks[:unknown]
@@ -152,7 +152,7 @@ module Memprof
       "Nothing references #{Units.plural(count, "block")} of malloc (#{Units.bytes(blocks[:bytes])}#{same})."
     end
 
-    # Nothing is said twice, and on a screen the first finding alone is described in `full`: the answer stays
+    # Nothing is repeated, and on a screen only the first finding is described in `full`: the answer remains
     # short.
     def facts(finding, full: finding.equal?(@answer[:findings].first))
       {
@@ -167,7 +167,7 @@ module Memprof
       }
     end
 
-    # "levels off, as a cache that fills", or what it would be in an hour.
+    # "levels off, as a cache that fills", or a projection to an hour.
     def trend(finding)
       trend = TRENDS[finding[:trend]]
       [trend, (in_an_hour(finding) unless finding[:trend] == "levels_off")].compact.join("; ")
@@ -175,7 +175,7 @@ module Memprof
 
     private
 
-    # Of dumps that do not say what RSS was: what they show of native memory, if they have its blocks.
+    # For dumps without RSS: native memory according to their blocks, if they have any.
     def memory_of_blocks
       series = @answer.dig(:blocks, :series)
       return "The dumps do not say what RSS was: whether native memory grows is not known." unless series
@@ -185,7 +185,7 @@ module Memprof
       [lost, (blocks if loses?)].compact.join(" ")
     end
 
-    # Memory that becomes resident is not growth if it was in use before, as the stacks of threads are.
+    # Memory that becomes resident is not growth if it was already in use, like the stacks of threads.
     def in_use?(cause)
       first, last = Array(@answer[:malloc]).values_at(0, -1)
       first.nil? || last.nil? || (last - first) * 2 >= cause[:change]
@@ -199,7 +199,7 @@ module Memprof
       "Allocated meanwhile at #{sites(lines)}."
     end
 
-    # What malloc has live from lines that no finding has: too little to stand out of what always changes.
+    # Lines with live malloc memory outside of all findings: too little to stand out from normal fluctuation.
     def other_lines
       known = @answer[:findings].flat_map { |finding| finding[:lines] }
         .map { |line| "#{line[:file]}:#{line[:line]}" }
@@ -227,7 +227,7 @@ module Memprof
       "#{instances(count, finding)} #{count == 1 ? "retains" : "retain"} #{Units.bytes(size)} (#{share})"
     end
 
-    # ", 25.6 MiB of it in 242,200 blocks of malloc", if that is most of it, and not all that there is.
+    # ", 25.6 MiB of it in 242,200 blocks of malloc", if that is most of it, but not all.
     def malloced(finding)
       blocks = finding[:blocks]
       return if blocks.nil? || blocks[:size] * 2 < finding[:gained] || block?(finding[:class])
@@ -237,7 +237,7 @@ module Memprof
 
     def block?(name) = name == BLOCK
 
-    # What the process takes.
+    # The parts of RSS.
     def parts_of_rss(memory)
       return if memory.nil?
 
@@ -246,7 +246,7 @@ module Memprof
       "RSS was #{Units.bytes(memory[:after])}: #{said}."
     end
 
-    # How often the GC has run since they were allocated: what a cache keeps is of all ages.
+    # The number of GC runs since their allocation: objects in a cache have all ages.
     def age(finding)
       first, last = finding[:generations]
       now = @answer[:generation]
@@ -256,7 +256,7 @@ module Memprof
       "#{ages.join(" to ")} #{ages == ["1"] ? "GC" : "GCs"}"
     end
 
-    # By how much RSS grew, and the parts that matter, which add up with what is left out.
+    # The growth of RSS, and its main parts; small ones are left out.
     def grown(memory)
       change = memory[:change]
       from_to = "#{Units.bytes(memory[:before])} to #{Units.bytes(memory[:after])}"
@@ -270,7 +270,7 @@ module Memprof
         "#{": #{said.join(", ")}" if said.any?}."
     end
 
-    # Ruby objects apart in those that are reachable, and garbage, which goes when it is collected.
+    # Ruby objects split into reachable ones and garbage, which the next GC frees.
     def parts(memory)
       reachable = @answer[:reachable].map { |sum| sum[:size] }
       reachable.unshift(0) if one?
@@ -284,7 +284,7 @@ module Memprof
       text if text && @said.add?(text)
     end
 
-    # On one line, beside its name, on a screen of 80 columns.
+    # On one line, next to its name, on a screen of 80 columns.
     def source(finding)
       text = (finding[:own] || finding[:lines].first)&.fetch(:source)
       text && text.length > SOURCE ? "#{text[0, SOURCE - 3]}..." : text
@@ -319,7 +319,7 @@ module Memprof
       [first, *others].map { |line| "#{Cell.place(line)}: #{what(line)}" }.join("; ")
     end
 
-    # The line of the application, where the first line is a gem's.
+    # The application's line, if the first line belongs to a gem.
     def application(finding)
       own = finding[:own]
       return if own.nil? || own.values_at(:file, :line) == finding[:lines].first&.values_at(:file, :line)
@@ -327,7 +327,7 @@ module Memprof
       place(own, finding)
     end
 
-    # A line, and what it allocated, unless the sentence says it.
+    # A line, and its allocations, unless the sentence mentions them.
     def place(line, finding)
       more = self.class.more(finding)
       all = line[:class] == finding[:class] && line[:count] == more
@@ -344,7 +344,7 @@ module Memprof
       "#{kind(sum[:class]).first} (#{Units.count(sum[:count])}, #{Units.bytes(sum[:size])})"
     end
 
-    # A class, and of a block the place where it is written.
+    # A class, or for a block the place where it is written.
     def kind(name)
       return [METHOD] if name == "<ment>"
       return [MALLOCED] if block?(name)

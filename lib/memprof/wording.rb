@@ -3,14 +3,14 @@
 require_relative "cell"
 
 module Memprof
-  # Answers of a heap in words, for the command and the pages.
+  # Puts a heap's answers into words, for the command and the pages.
   module Wording
     STAGES = {
       opening: "opening", reading: "reading", linking: "following references",
       computing: "computing retained sizes", writing: "writing the index"
     }.freeze
 
-    # What to do about what grew most besides objects.
+    # Advice for the largest growth outside of objects.
     ADVICE = {
       "malloc" => "record it with Memprof::Malloc (docs/malloc.md)",
       "malloc_free" => "fragmentation; try MALLOC_ARENA_MAX=2, or jemalloc",
@@ -19,7 +19,7 @@ module Memprof
     private_constant :ADVICE
 
     class << self
-      # Words in which places in files are apart, as text.
+      # Joins parts, some of which are places in files, into text.
       def phrase(parts) = parts.map { |part| part.is_a?(Hash) ? Cell.place(part) : part }.join
 
       def holder(holder)
@@ -37,11 +37,11 @@ module Memprof
           "from #{sum(totals[:before])} to #{sum(totals[:after])}"
       end
 
-      # Whether two dumps have nothing in common: those of two processes have, at most, a few objects of one
-      # class at the same address by chance.
+      # Whether two dumps are unrelated: dumps of two processes share, at most, a few objects of one class at
+      # the same address by chance.
       def unrelated?(totals) = totals[:kept][:count] * 1000 <= totals[:before][:count]
 
-      # By how much a process grew, and what to do about it.
+      # How much a process grew, and what to do about it.
       def memory(growth)
         change, objects, cause = growth.values_at(:change, :objects, :cause)
         from_to = "from #{Units.bytes(growth[:before])} to #{Units.bytes(growth[:after])}"
@@ -63,7 +63,7 @@ module Memprof
       def share(objects, iseqs)
         return "#{Units.bytes(-objects)} less in Ruby objects" if objects.negative?
 
-        # Code that is generated without end is worth a word of its own.
+        # Endlessly generated code deserves its own mention.
         code = iseqs * 2 > objects && iseqs > 1 << 20
         "#{Units.bytes(objects)} of it in Ruby objects" \
           "#{": #{Units.bytes(iseqs)} are instruction sequences, see `Memprof.iseqs`" if code}"

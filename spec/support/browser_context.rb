@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# A tab of a Chromium, and the pages of a Rails app that leaks (see WebStage); skips where there can be none.
+# A tab of a Chromium, and the pages of a leaking Rails app (see WebStage); skips where these are unavailable.
 RSpec.shared_context "with a browser" do
   before(:all) do
     WebStage.missing { |obstacle| skip obstacle }

@@ -2,9 +2,9 @@
 
 require_relative "child_ruby"
 
-# Runs the examples of crates, which write exports for programs of others.
+# Runs the examples of crates, which write exports for other programs.
 module CargoExamples
-  # Where rake builds: most of what an example needs is compiled there.
+  # The target directory of rake, where most dependencies of an example are compiled.
   TARGET = File.join(File.expand_path(ENV.fetch("CARGO_TARGET_DIR", "target"), ChildRuby::ROOT),
     "ruby-#{RbConfig::CONFIG["ruby_version"][/\A\d+\.\d+/]}")
 

@@ -3,14 +3,14 @@
 require "open3"
 require "rbconfig"
 
-# Runs programs in a process of their own: what forks, crashes or exits is tested from outside.
+# Runs programs in child processes: tests code that forks, crashes or exits from outside.
 module ChildRuby
   ROOT = File.expand_path("../..", __dir__)
   LIB = File.join(ROOT, "lib")
-  # Seconds: a busy machine takes its time, and to wait for what comes costs nothing.
+  # Seconds: a busy machine is slow, and a long limit costs nothing.
   PATIENCE = 180
 
-  # What a child left. Takes part in multiple assignment: `stdout, stderr, status = run_ruby(...)`.
+  # The result of a child. Takes part in multiple assignment: `stdout, stderr, status = run_ruby(...)`.
   Result = Struct.new(:stdout, :stderr, :status) do
     alias_method :to_ary, :to_a
 
@@ -20,7 +20,7 @@ module ChildRuby
   end
 
   # Runs Ruby code, or a file if one of that name exists, with lib/ on the load path.
-  # Environment variables that are nil are taken away. `options` go to Process.spawn (`chdir:` for one).
+  # Environment variables that are nil are unset. `options` go to Process.spawn (such as `chdir:`).
   def run_ruby(code_or_file, env: {}, args: [], ruby_args: [], input: "", timeout: PATIENCE, **options)
     program = File.file?(code_or_file) ? [code_or_file] : ["-e", code_or_file]
     run_command(RbConfig.ruby, "-I#{LIB}", *ruby_args, *program, *args,
@@ -39,7 +39,7 @@ module ChildRuby
       deadline = monotonic + timeout
       readers = [stdout, stderr].map { |io| Thread.new { io.read.force_encoding(Encoding::UTF_8) } }
       feed(stdin, input)
-      # The pipes count too: a grandchild that keeps one open would block the readers.
+      # Also waits for the pipes: a grandchild that keeps one open would block the readers.
       finished = [child, *readers].all? { |thread| thread.join([deadline - monotonic, 0].max) }
       kill_group(child.pid) unless finished
       result = Result.new(*readers.map(&:value), child.value)
@@ -58,13 +58,13 @@ module ChildRuby
   def kill_group(leader)
     Process.kill(:KILL, -leader)
   rescue Errno::ESRCH
-    nil # gone in between
+    nil # ended in between
   end
 
   def feed(stdin, input)
     stdin.write(input)
   rescue Errno::EPIPE
-    nil # the child did not want it
+    nil # the child did not read it
   ensure
     stdin.close
   end

@@ -16,8 +16,8 @@ require_relative "chromium/tab"
 #     end
 class Chromium
   NAMES = %w[chromium chromium-browser google-chrome-stable google-chrome].freeze
-  # Nothing that asks a network or writes to a desktop. As root, and in containers, its sandbox can't be had;
-  # the pages that it opens are our own.
+  # No network access and no desktop integration. As root, and in containers, its sandbox is unavailable; it
+  # only opens our own pages.
   SWITCHES = %w[
     --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run --no-default-browser-check
     --disable-background-networking --disable-component-update --disable-sync --disable-extensions
@@ -25,11 +25,11 @@ class Chromium
   ].freeze
   private_constant :NAMES, :SWITCHES
 
-  # It did not do what it was asked to, or not in time.
+  # A command failed or timed out.
   class Error < StandardError; end
 
   class << self
-    # @return [String, nil] the program; MEMPROF_CHROMIUM names another
+    # @return [String, nil] the program; MEMPROF_CHROMIUM overrides it
     def program
       named = ENV.fetch("MEMPROF_CHROMIUM", "")
       names = named.empty? ? NAMES : [named]
@@ -38,7 +38,7 @@ class Chromium
         .find { |path| File.file?(path) && File.executable?(path) }
     end
 
-    # Opens one, and closes it after the block.
+    # Opens a browser, and closes it after the block.
     #
     # @yieldparam browser [Chromium]
     # @return [Object] of the block
@@ -50,7 +50,7 @@ class Chromium
     end
   end
 
-  # @raise [Error] if there is none, or it does not answer
+  # @raise [Error] if Chromium is missing, or does not answer
   def initialize
     program = Chromium.program or raise Error, "chromium is not installed"
     @profile = Dir.mktmpdir("memprof-chromium-")
@@ -69,7 +69,7 @@ class Chromium
     Tab.new(@connection, session, target).tap { |tab| tab.resize(*size) }
   end
 
-  # Ends it and all its processes, however it is.
+  # Ends it and all its processes, whatever its state.
   def close
     @connection&.close
     stop if @pid
@@ -78,8 +78,8 @@ class Chromium
 
   private
 
-  # It reads requests from its descriptor 3, and writes answers to 4. Ruby's pipes do not block, and Chromium
-  # takes a read that finds nothing for the end.
+  # Chromium reads requests from its descriptor 3, and writes answers to 4. Ruby's pipes are nonblocking, and
+  # Chromium treats an empty read as EOF.
   def start(program)
     theirs, requests = IO.pipe
     answers, ours = IO.pipe
@@ -93,7 +93,7 @@ class Chromium
     [theirs, ours].each { |io| io&.close }
   end
 
-  # Its helpers are of its process group.
+  # Its helpers are in its process group.
   def stop
     Process.kill(:KILL, -@pid)
     Process.wait(@pid)

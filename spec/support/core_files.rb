@@ -1,9 +1,9 @@
 # frozen_string_literal: true
 
-# Core files of programs that run, as gcore (of gdb) writes them.
+# Core files of running programs, written by gcore (part of gdb).
 module CoreFiles
-  # A Ruby that has strings of 20,000 bytes, and has leaked 200 blocks in C: every second one of 3,000 bytes,
-  # whose address is in one of 3,100.
+  # A Ruby with strings of 20,000 bytes and 200 blocks leaked in C: every second one has 3,000 bytes, and a
+  # block of 3,100 contains its address.
   LEAKING = <<~'RUBY'
     require "fiddle"
     KEPT = Array.new(60) { |index| "<b>kept #{index}</b>".ljust(20_000 + index, "k") }
@@ -22,7 +22,7 @@ module CoreFiles
     $stdin.read
   RUBY
 
-  # Why there can be none, to skip an example.
+  # The reason to skip an example where no core file can be written.
   def self.obstacle
     return "gcore is not installed (the package gdb)" unless system("which gcore > /dev/null")
 

@@ -2,23 +2,23 @@
 
 require "rbconfig"
 
-# The code in the documents: blocks of README.md and docs/, examples in the comments of lib/.
+# Code in the documents: blocks of README.md and docs/, examples in the comments of lib/.
 module Documents
   ROOT = File.expand_path("../..", __dir__)
   PAGES = Dir[File.join(ROOT, "{README,ARCHITECTURE,CHANGELOG,CONTRIBUTING,SECURITY}.md"),
     File.join(ROOT, "docs/*.md")].sort.freeze
   BLOCK = /^```ruby(?: (?<kind>[\w-]+))?\n(?<code>.*?)^```$/m
-  # The example's title, then all lines that are indented deeper, or empty.
+  # The example's title, then all lines that are indented further, or empty.
   EXAMPLE = /^(?<margin> *)# @example(?<title>.*)\n(?<code>(?:\k<margin>#(?:   .*)?\n)+)/
-  # Parts of somebody's application.
+  # Parts of a user's application.
   FRAGMENT = /config\.ru|Rails/
   KINDS = { "lib/memprof/rspec" => "rspec", "lib/memprof/minitest" => "minitest" }.freeze
 
   FOLDERS = %w[bench bin crates docs examples exe ext fuzz lib rakelib sig spec web].freeze
-  # What is meant as a path: it has a slash at the end, or an ending that files of the repository have.
+  # Names that are meant as paths: with a slash at the end, or an extension used in the repository.
   NAMED = %r{\A[\w.-][\w./-]*(?:/|\.(?:rb|rs|rake|md|rbs|js|erb|yml|toml))\z}
 
-  # A snippet of code: where it is, what it is (nil, "rspec", "minitest", or "no-run").
+  # A snippet of code: its place, its kind (nil, "rspec", "minitest", or "no-run"), its text.
   Snippet = Struct.new(:place, :kind, :code)
 
   module_function
@@ -63,7 +63,7 @@ module Documents
     end
   end
 
-  # The names of files and folders of the repository that a page has in backticks.
+  # The names of files and folders of the repository that appear in backticks on a page.
   def names(page)
     text = File.read(page).gsub(/^```.*?^```$/m, "")
     text.scan(/`([^`\s]+)`/).flatten.uniq.grep(NAMED)

@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
-# Stands in for Native::Profile where a report of exactly known content is needed: hostile names, golden
-# outputs.
+# Replaces Native::Profile where a report needs exactly known content: hostile names, golden outputs.
 class FakeProfile
   META = {
     "runtime" => "ruby 3.4.1 (2024-12-25 revision 48d4efcb85) +PRISM [x86_64-linux]", "memprof" => "0.1.0",
@@ -12,8 +11,8 @@ class FakeProfile
 
   attr_reader :meta, :filters
 
-  # One row as Native::Profile#sites has it: `freed` objects died, as old as `ages` says, `retained` are
-  # alive.
+  # One row of Native::Profile#sites: `freed` objects, with `ages` when they were freed, and live `retained`
+  # objects.
   def self.row(file, line, class_name, method: "<main>", retained: [0, 0], freed: [0, 0], ages: [0.0, 0],
     stack: nil)
     {
@@ -29,7 +28,7 @@ class FakeProfile
     { "objects" => objects, "bytes" => bytes }
   end
 
-  # A small web application with a cache that never forgets.
+  # A small web application with an unbounded cache.
   def self.leaky
     new(
       [

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# The least that Ruby wants of a Fiber scheduler: while a fiber sleeps or waits, others run.
+# A minimal Fiber scheduler: while a fiber sleeps or waits, others run.
 class FiberScheduler
   def initialize
     @sleeping = {}

@@ -2,9 +2,9 @@
 
 require "tmpdir"
 
-# File systems that are full, or read-only.
+# Full or read-only file systems.
 module FileSystems
-  # Mounts one of its own at a directory for the block, with such options; only root may.
+  # Mounts a file system with these options at a directory for the block; only root may.
   def with_file_system(options)
     Dir.mktmpdir do |directory|
       skip "can't mount here" unless system("mount", "-t", "tmpfs", "-o", options, "memprof", directory,
@@ -12,7 +12,7 @@ module FileSystems
       begin
         yield(directory)
       ensure
-        system("umount", "--lazy", directory) # who was killed just now may still have a file there
+        system("umount", "--lazy", directory) # a process killed just now may still have a file there
       end
     end
   end

@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-# The garbage collector as a test's tool.
+# Controls the GC in tests.
 module GCHelpers
-  # Collects at every allocation while the block runs.
+  # Runs the GC on every allocation in the block.
   def with_gc_stress
     before = GC.stress
     GC.stress = true
@@ -11,7 +11,7 @@ module GCHelpers
     GC.stress = before
   end
 
-  # Runs the block with the collector off, for exact counts of what is live.
+  # Runs the block with GC disabled, for exact counts of live objects.
   def without_gc
     was_disabled = GC.disable
     yield
@@ -19,8 +19,8 @@ module GCHelpers
     GC.enable unless was_disabled
   end
 
-  # Everything unreachable is gone after this, what is swept lazily included. A thing that the caller just let
-  # go may still lie in a stale stack slot, so make it in a method or block of its own.
+  # Frees everything unreachable, including lazily swept objects. A stale stack slot may still reference an
+  # object that the caller just dropped, so allocate it in a separate method or block.
   def full_gc
     3.times { GC.start(full_mark: true, immediate_mark: true, immediate_sweep: true) }
   end

@@ -4,9 +4,9 @@ require "fileutils"
 require "memprof/heap"
 require "tmpdir"
 
-# Dumps of the programs in examples/, each made once.
+# Dumps of the programs in examples/, each written once.
 module HeapDumps
-  # Threads of an example may want the same one, and be the first to.
+  # Several threads of an example may request the same dump at once.
   MAKING = Mutex.new
 
   class << self
@@ -17,7 +17,7 @@ module HeapDumps
       end
     end
 
-    # Whether this build answers a question: the extension may be older than the command.
+    # Whether this build supports a question: the extension may be older than the command.
     def answer?(question, dump)
       return Memprof::Heap.method_defined?(question) if %i[diff export].include?(question)
 
@@ -42,7 +42,7 @@ module HeapDumps
     end
   end
 
-  # One of three dumps of a cache that never forgets, with 1,000, 3,000 and 5,000 sessions.
+  # One of three dumps of an unbounded cache, with 1,000, 3,000 and 5,000 sessions.
   def cache_dump(number = 1)
     heap_dump("cache-#{number}.memprof", "heap_cache.rb")
   end

@@ -4,21 +4,21 @@ require "fileutils"
 require "rbconfig"
 require "tmpdir"
 
-# Processes of another user, with their own directory for temporary files, and the command that root runs
-# against them. What happened is read from the file system and /proc, never from what memprof says.
+# Processes of another user, with their own directory for temporary files, and the command that root runs on
+# them. Results are read from the file system and /proc, never from memprof's output.
 module HostileProcesses
   MALLORY = 65_534
   CONTAINER = File.join(__dir__, "hostile/container.sh")
   MEMPROF = [RbConfig.ruby, "-I#{ChildRuby::LIB}", File.join(ChildRuby::ROOT, "exe/memprof")].freeze
-  # In files that only root may read.
+  # Contents of files that only root may read.
   SECRET = "for root's eyes only"
-  # What Ruby, Rust or memprof prints for a fault of its own.
+  # Output of Ruby, Rust or memprof on an internal error.
   CRASH = /^\S+\.rb:\d+:in |internal error|\[BUG\]|panicked|stack level too deep|failed to allocate/
-  # Bytes that the command may take, and when it is killed because it will not stop.
+  # Maximum bytes that the command may use, and the limit at which it is killed.
   MOST_MEMORY = 500 << 20
   KILLED_AT = 600 << 20
 
-  # A running command of memprof.
+  # A running memprof command.
   Command = Struct.new(:pid, :directory, :failure) do
     def stdout = File.read(File.join(directory, "out"), encoding: "UTF-8")
     def stderr = File.read(File.join(directory, "err"), encoding: "UTF-8")
@@ -26,7 +26,7 @@ module HostileProcesses
     def status = @status ||= Process.wait2(pid, Process::WNOHANG)&.last
     def running? = status.nil?
 
-    # The most memory that it had, as long as that could be read.
+    # Its peak memory, as long as that can be read.
     def peak
       @peak = [@peak.to_i, File.read("/proc/#{pid}/status")[/^VmHWM:\s+(\d+)/, 1].to_i << 10].max
     rescue SystemCallError
@@ -39,7 +39,7 @@ module HostileProcesses
       nil # its group is gone
     end
 
-    # Waits for its end, with an eye on its memory. Gives what is wrong, if that is something.
+    # Waits for its end while monitoring its memory. Returns an error message or nil.
     def finish(seconds)
       deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + seconds
       while running?
@@ -55,7 +55,7 @@ module HostileProcesses
     end
   end
 
-  # A program that another user runs; `home` is the directory for its temporary files, as root sees it.
+  # A program run by another user; `home` is the directory for its temporary files, as seen by root.
   Foreign = Struct.new(:pid, :home, :input, :output) do
     def line = output.gets&.chomp
 
@@ -82,7 +82,7 @@ module HostileProcesses
 
   def as(uid) = %W[setpriv --reuid #{uid} --regid #{uid} --clear-groups]
 
-  # A directory of root's that no other user may enter, with files of a user; the block gets its path.
+  # A directory owned by root that other users may not enter, with files of a user; the block gets its path.
   def with_victim(*names, uid: 0)
     Dir.mktmpdir("memprof-victim-", "/tmp") do |path|
       names.each { |name| plant(File.join(path, name), uid) }
@@ -90,7 +90,7 @@ module HostileProcesses
     end
   end
 
-  # A heap dump, as any command would take it for.
+  # A valid heap dump for any command.
   def plant(path, uid)
     File.write(path, <<~JSON, perm: 0o600)
       {"type":"ROOT", "root":"vm", "references":["0x100000"]}
@@ -99,7 +99,7 @@ module HostileProcesses
     File.chown(uid, uid, path)
   end
 
-  # Everything in a directory, and the directory itself: what it is, whose, and what is in it.
+  # Everything in a directory, and the directory itself: type, owner, and contents.
   def facts(directory)
     Dir.glob("**/*", File::FNM_DOTMATCH, base: directory).sort.to_h do |name|
       path = File.join(directory, name)
@@ -108,7 +108,7 @@ module HostileProcesses
     end
   end
 
-  # Fails the example if the block changes anything in a directory, also if it is as before in the end.
+  # Fails the example if the block changes anything in a directory, even if it is restored at the end.
   def leaves_alone(directory)
     before = facts(directory)
     seen = []
@@ -137,7 +137,7 @@ module HostileProcesses
   end
 
   # Runs Ruby code as another user, which prints "ready" when it is. `wrapper` is a command that runs it;
-  # without `uid` it is the wrapper that changes the user.
+  # without `uid`, the wrapper changes the user.
   def foreign_program(code, *wrapper, uid: MALLORY, home: nil, env: {}, ruby_args: [])
     return with_home(uid) { |path|
       foreign_program(code, *wrapper, uid: uid, home: path, env: env, ruby_args: ruby_args) { |program|
@@ -162,8 +162,8 @@ module HostileProcesses
     end
   end
 
-  # The same in a root of its own. Its home is /inside there, and `prepare` is a shell script that is run in
-  # the new root before.
+  # The same in a separate root. Its home is /inside there, and `prepare` is a shell script that runs in the
+  # new root first.
   def contained_program(code, kind, prepare: "", library: ChildRuby::LIB, tmp: "mode=1777", env: {},
     **options)
     Dir.mktmpdir("memprof-container-", "/tmp") do |root|
@@ -188,10 +188,10 @@ module HostileProcesses
     Command.new(pid, directory)
   end
 
-  # Runs the command, which has to end in time, without a crash, and with little memory.
+  # Runs the command, which must end in time, without a crash, and with little memory.
   def bounded(*arguments, **options) = all_bounded([arguments], **options).first
 
-  # The same for several command lines at once: each may have to wait for its time to end.
+  # The same for several command lines at once: each may have to wait for a timeout.
   def all_bounded(lines, seconds: 60, **options)
     commands = lines.map { |arguments| start_memprof(*arguments, **options) }
     ends = commands.map { |command| Thread.new { command.failure = command.finish(seconds) } }
@@ -204,7 +204,7 @@ module HostileProcesses
     commands&.each(&:kill)
   end
 
-  # The same for what must fail.
+  # The same for commands that must fail.
   def refused(*arguments, **options)
     command = bounded(*arguments, **options)
     expect(command.status.exitstatus).to eq(2), command.stdout + command.stderr
@@ -228,6 +228,6 @@ module HostileProcesses
     Process.kill(:KILL, -pid)
     Process.wait(pid)
   rescue Errno::ESRCH, Errno::ECHILD
-    nil # it ended by itself
+    nil # already ended
   end
 end

@@ -5,18 +5,18 @@ require "net/http"
 require "tmpdir"
 require_relative "child_ruby"
 
-# Dumps of a Rails app that leaks, made once for all examples: spec/fixtures/apps/leaky_rails.
+# Dumps of a leaking Rails app, written once for all examples: spec/fixtures/apps/leaky_rails.
 module LeakyRails
   APP = File.expand_path("../fixtures/apps/leaky_rails/app.rb", __dir__)
   VISITS = 150 # between two dumps
   ENVIRONMENT = { "RUBYOPT" => nil, "LC_ALL" => "C.UTF-8", "RAILS_ENV" => "production" }.freeze
 
-  # A process with the app in it, which has loaded memprof/signal.
+  # A process with the app, which has loaded memprof/signal.
   class Server
     attr_reader :directory, :port
 
-    # @param directory [String] for what it writes
-    # @param token [String, nil] of Memprof::Web in it; without one there is none
+    # @param directory [String] for its output
+    # @param token [String, nil] of Memprof::Web in it; nil to leave that out
     # @param app [String] a copy of the app elsewhere
     def initialize(directory, token: nil, app: APP)
       @directory = directory
@@ -29,7 +29,7 @@ module LeakyRails
       @port = Integer(answer)
     end
 
-    # So many requests more, each for another path.
+    # Sends so many more requests, each for another path.
     def visit(count)
       return ask("visit #{count}") if @port.zero?
 
@@ -38,18 +38,18 @@ module LeakyRails
           response = http.get("/products/#{@visits += 1}")
           raise "#{response.code}: #{response.body}" unless response.code == "200"
         end
-        # The stack of the thread that served the last one may still have what it looked at.
+        # The stack of the thread that served the last one may still reference its objects.
         3.times { http.get("/about") }
       end
     end
 
-    # Has the app do something, and waits for its end.
+    # Sends the app a command, and waits until it is done.
     def ask(command)
       @process.puts(command)
       raise "the app did not #{command}" unless answer == "done"
     end
 
-    # The dump that it writes on SIGURG.
+    # The dump written on SIGURG.
     def signal
       before = dumps
       Process.kill(:URG, @process.pid)
@@ -79,8 +79,8 @@ module LeakyRails
     end
   end
 
-  # What the app leaves: `:first`, `:second` and `:third` by SIGURG after as many visits each, `:binary` by
-  # dump_all, and `:objspace` by Ruby's own means.
+  # The dumps of the app: `:first`, `:second` and `:third` by SIGURG after as many visits each, `:binary` by
+  # dump_all, and `:objspace` by Ruby itself.
   #
   # @return [Hash{Symbol => String}] paths
   def self.dumps(directory)
@@ -98,7 +98,7 @@ module LeakyRails
     server&.stop
   end
 
-  # What a browser is to show: `:before` and `:after`, two dumps, and `:report`, what requests allocated, with
+  # Files for a browser: `:before` and `:after`, two dumps, and `:report`, the allocations of requests, with
   # call stacks.
   #
   # @param app [String] a copy of the app elsewhere
@@ -117,7 +117,7 @@ module LeakyRails
     server&.stop
   end
 
-  # That line itself.
+  # The text of that line.
   def self.source(what)
     File.readlines(APP)[line(what) - 1].chomp
   end

@@ -4,10 +4,10 @@ require "rbconfig"
 require "socket"
 require "tmpdir"
 
-# Programs that have loaded memprof/signal and go on while the example looks into them.
+# Programs that have loaded memprof/signal and run while the example inspects them.
 module LivePrograms
-  # For a program that is looked at while a dump is being written, however long that takes: the child that
-  # writes it is stopped as soon as it is there, and the program prints its id.
+  # For a program that is inspected while a dump is being written, however long that takes: the child that
+  # writes it is stopped as soon as it exists, and the program prints its id.
   HALTING = <<~'RUBY'
     Memprof.const_get(:Native).singleton_class.prepend(Module.new do
       def fork_dump(_descriptor, _settings, made)
@@ -16,9 +16,9 @@ module LivePrograms
     end)
   RUBY
 
-  # One such program: `directory` is where its dumps go.
+  # A running program: its dumps go to `directory`.
   LiveProgram = Struct.new(:pid, :directory, :input, :output, :errors) do
-    # What it has written to stderr.
+    # Its stderr so far.
     def stderr
       File.read(errors)
     end
@@ -40,7 +40,7 @@ module LivePrograms
       output.gets&.chomp
     end
 
-    # Lets it go on to its next `gets`.
+    # Lets it continue to its next `gets`.
     def continue
       input.puts
     end
@@ -51,7 +51,7 @@ module LivePrograms
     end
   end
 
-  # Runs code in a child that has loaded memprof/signal and said so; ends it after the block.
+  # Runs code in a child that has loaded memprof/signal and is ready; ends it after the block.
   def live_program(code = "sleep", env: {}, before: "", directory: Dir.mktmpdir("memprof-live-"), **options)
     errors = File.join(Dir.mktmpdir("memprof-errors-"), "stderr")
     program = "$stdout.sync = true\n#{before}\nrequire \"memprof/signal\"\nputs :ready\n#{code}"
@@ -71,12 +71,12 @@ module LivePrograms
     FileUtils.rm_rf([directory, errors && File.dirname(errors)].compact)
   end
 
-  # The path of its first dump, once there is one.
+  # The path of its first dump, once it exists.
   def one_dump(program)
     eventually("a dump of #{program.pid} (#{program.stderr})") { program.dumps.first }
   end
 
-  # The path of a process's socket, once somebody listens there: the file is there a moment before.
+  # The path of a process's socket, once a process listens on it: the file exists a moment earlier.
   def socket_of(program, pid = program.pid)
     path = File.join(program.directory, "memprof-#{pid}.sock")
     eventually("the socket") { listened_to?(path) }
@@ -89,8 +89,8 @@ module LivePrograms
     false
   end
 
-  # Waits until the block gives something, and gives it; fails the example if it does not in time: of that a
-  # busy machine may need much, as the children that write dumps let everybody else go first.
+  # Waits until the block returns a true value, and returns it; fails the example after a timeout. A busy
+  # machine may need long, as the children that write dumps have low priority.
   def eventually(what = "it", seconds: 120)
     now = -> { Process.clock_gettime(Process::CLOCK_MONOTONIC) }
     deadline = now.call + seconds
@@ -103,12 +103,12 @@ module LivePrograms
     end
   end
 
-  # Every line of a dump, each of which must be valid.
+  # Every line of a dump; each must be valid.
   def records(path)
     File.foreach(path, encoding: Encoding::UTF_8).map { |line| JSON.parse(line) }
   end
 
-  # Fails the example if the dump is cut.
+  # Fails the example if the dump is truncated.
   def expect_whole(path)
     lines = records(path)
     expect(lines.first).to include("type" => "header")
@@ -118,7 +118,7 @@ module LivePrograms
 
   private
 
-  # The whole group: also what it forked.
+  # The whole process group, including its children.
   def finish(pid)
     Process.kill(:KILL, -pid)
     Process.wait(pid)

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Gives what malloc keeps back to the system, where that has glibc's way to do so.
+# Returns free malloc memory to the system, if glibc's malloc_trim is available.
 module MallocTrim
   FUNCTION = begin
     require "fiddle"

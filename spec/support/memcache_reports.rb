@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# What the report of a trace says about memcached.
+# Reads the memcached part of a trace's report.
 module MemcacheReports
   def calls(result)
     result["memcache"].transform_values { |operation| operation["calls"] }

@@ -3,7 +3,7 @@
 require "fileutils"
 require "tmpdir"
 
-# `memprof run` in a directory of its own.
+# `memprof run` in a temporary directory.
 RSpec.shared_context "with memprof run" do
   let(:directory) { Dir.mktmpdir("memprof-spec-") }
   # The output directory of runs without --output.
@@ -21,14 +21,14 @@ RSpec.shared_context "with memprof run" do
     File.read(path)
   end
 
-  # The files that the command's last words name.
+  # The files named at the end of the command's output.
   def named(stderr)
     place = stderr[/reports in (\S+),/, 1]
     names = stderr.scan(/\S+\.txt$/).map { |name| File.join(place, name) }
     names.map { |path| path.delete_prefix("#{File.realpath(directory)}/") }
   end
 
-  # The files that are there now, without those of the example itself.
+  # The current report files, without the example's own.
   def reports
     Dir.children(directory).grep(/report/).sort
   end

@@ -2,9 +2,9 @@
 
 require "stringio"
 
-# Apps behind the middleware: what it printed, and the sessions that it opened.
+# Apps behind the middleware: its output, and the sessions it opened.
 RSpec.shared_context "with the middleware" do
-  # What each report begins with.
+  # The beginning of each report.
   let(:heading) { "\n#{"#{"-" * 80}\n" * 2}" }
   let(:printed) { StringIO.new }
   let(:env) { Rack::MockRequest.env_for("/") }

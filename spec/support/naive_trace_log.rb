@@ -2,18 +2,18 @@
 
 require "json"
 
-# What the crate memprof-trace reads, read once more in the simplest way: the specs compare both.
+# Reads the same files as the crate memprof-trace, in the simplest way: the specs compare both.
 class NaiveTraceLog
-  # SQL statements of requests, by text and caller: the repeated ones first, then those that took longest.
+  # SQL statements of requests, by text and caller: repeated ones first, then the slowest.
   module Statements
     LARGEST = 10**18
-    # So many of one request.
+    # Maximum number per request.
     MOST = 1000
     NUMBERS = %w[queries time slowest].freeze
     private_constant :LARGEST, :MOST, :NUMBERS
 
     class << self
-      # Those of the record of a tracer, which may hold anything.
+      # The statements of a tracer's record, which may contain anything.
       def of(sql)
         list = sql["statements"] if sql.is_a?(Hash)
         return [] unless list.is_a?(Array)
@@ -48,7 +48,7 @@ class NaiveTraceLog
     end
   end
 
-  # The lines that requests list, by location and class: those with most objects first.
+  # The lines listed by requests, by location and class, most objects first.
   module Allocations
     class << self
       def of(objects)
@@ -79,21 +79,21 @@ class NaiveTraceLog
     end
   end
 
-  # A traced request, or a traced block, as it was read: its name, and what it cost.
+  # A traced request, or a traced block, as it was read: its name, and its cost.
   #
-  # Files of memprof 0.3.8 and later count in whole milliseconds, all others in seconds. `start` shows
-  # which: it is milliseconds or microseconds since the epoch, and what is smaller than YOUNGEST can't
-  # be the latter, unless the request is of 1973.
+  # Files of memprof 0.3.8 and later use whole milliseconds, all others seconds. `start` shows which: it is in
+  # milliseconds or microseconds since the epoch, and values below YOUNGEST can't be microseconds, unless the
+  # request is from 1973.
   class Entry
     YOUNGEST = 100_000_000_000_000
-    # What the tracers call their numbers of calls.
+    # The tracers' keys for numbers of calls.
     CALLS = %w[calls queries].freeze
     BYTES = %w[object_bytes memory].freeze
     COUNTS = %w[objects gvl_waits].freeze
-    # No cost is larger, no request later (than the year 9999): what a line has beyond is no request.
+    # Limits of cost and time (the year 9999): a line that exceeds them is not a request.
     LARGEST = 10**18
     LATEST = 253_402_300_800_000_000
-    # A part of a path that names one of many: a number, a UUID, 8 and more hexadecimal digits.
+    # A part of a path that identifies one of many: a number, a UUID, 8 or more hexadecimal digits.
     ID = %r{
       (?<=/) (?:\d+ | \h{8}-\h{4}-\h{4}-\h{4}-\h{12} | (?=[a-f]*\d)\h{8,}) (?=(?:\.[a-z]+\d?)?(?:/|\z))
     }ix
@@ -160,7 +160,7 @@ class NaiveTraceLog
       Statements.of(@tracers["sql"])
     end
 
-    # Lines that allocate, if they were tracked.
+    # Allocating lines, if they were tracked.
     def allocations
       Allocations.of(@tracers["objects"])
     end
@@ -220,7 +220,7 @@ class NaiveTraceLog
       @costs["gvl_waits"] = number(numbers["gvl_waits"])
     end
 
-    # A tracer counts calls itself, or one for each function.
+    # A tracer counts calls in total, or per function.
     def calls(name, numbers)
       own = CALLS.any? { |key| numbers[key].is_a?(Numeric) }
       parts = own ? [numbers] : numbers.each_value.grep(Hash)
@@ -267,7 +267,7 @@ class NaiveTraceLog
     @kinds ||= @entries.flat_map { |entry| entry.costs.keys }.uniq
   end
 
-  # What the requests cost, by kind.
+  # The costs of the requests, by kind.
   def costs(entries = @entries)
     kinds.filter_map do |kind|
       values = entries.map { |entry| entry.cost(kind) }.sort
@@ -280,17 +280,17 @@ class NaiveTraceLog
     end
   end
 
-  # SQL statements by text and caller: the repeated ones first.
+  # SQL statements by text and caller: repeated ones first.
   def statements
     Statements.sum_up(@entries.map(&:statements))
   end
 
-  # Lines that allocate, by location and class.
+  # Allocating lines, by location and class.
   def allocations
     Allocations.sum_up(@entries.map(&:allocations))
   end
 
-  # The requests in groups, those first that cost most of a kind.
+  # The requests in groups, most expensive by a kind first.
   def groups(by, sort)
     groups = @entries.group_by { |entry| entry.public_send(by) }.map do |name, entries|
       costs = costs(entries)
@@ -305,7 +305,7 @@ class NaiveTraceLog
 
   private
 
-  # The nearest rank: a value that there was.
+  # The nearest rank: an actual value.
   def percentile(sorted, percent)
     sorted[((percent * sorted.size).fdiv(100).ceil - 1).clamp(0, sorted.size - 1)]
   end

@@ -2,31 +2,31 @@
 
 require "json"
 
-# Examples that find their way by what is written on a page; `tab` is a {Chromium::Tab}.
+# Examples that navigate by the text on a page; `tab` is a {Chromium::Tab}.
 module PageReader
-  # The first link whose text a pattern of JavaScript matches.
+  # The first link whose text matches a JavaScript pattern.
   #
   # @param within [String] a selector
-  # @return [String] as {Chromium::Tab#click} takes it
+  # @return [String] a selector for {Chromium::Tab#click}
   def link(pattern, within = "main") = element("#{within} a[href]", pattern)
 
-  # The same of any elements.
+  # The same for any elements.
   def element(selector, pattern)
     "(#{every(selector)}.find((one) => #{pattern}.test(one.textContent)))"
   end
 
-  # @return [Array<String>] of all that a selector chooses
+  # @return [Array<String>] of all elements that match a selector
   def texts(selector)
     tab.evaluate("#{every(selector)}.map((one) => one.textContent.trim())")
   end
 
-  # Puts something else into a field.
+  # Replaces the text of a field.
   def fill(selector, text)
     tab.evaluate("document.querySelector(#{JSON.generate(selector)}).select()")
     tab.type(text)
   end
 
-  # Types into the search of every page, and goes where that leads.
+  # Types into the search field of the page, and follows the result.
   def search_for(text)
     tab.press("/")
     tab.type(text)

@@ -4,8 +4,8 @@ require "rbconfig"
 
 # Programs that have not loaded memprof.
 module PlainPrograms
-  # Runs Ruby code, which prints "ready" when it is. Yields its process id, what it prints, and what it reads;
-  # after the block it is ended, with all that it forked.
+  # Runs Ruby code, which prints "ready" when it is. Yields its process id, its output, and its input; after
+  # the block, kills it with all its children.
   def plain_program(code, *command, env: {})
     stdin, held = IO.pipe # a reader blocks until the program ends
     output, stdout = IO.pipe

@@ -2,9 +2,9 @@
 
 require "rbconfig"
 
-# Rack apps in a puma of their own.
+# Rack apps in separate puma processes.
 module PumaServers
-  # Starts puma on a port that it chooses, gives the port to the block, and stops it.
+  # Starts puma on a free port, yields the port, and stops puma.
   #
   # @param app [String] its `config.ru`
   # @param options [Array<String>] of puma
@@ -22,8 +22,8 @@ module PumaServers
     end
   end
 
-  # Stops a puma, and returns its output. Puma 6 was seen to deadlock at its own end, with
-  # no thread left but that which waits: that is reported, and the spec does not wait.
+  # Stops a puma, and returns its output. Puma 6 sometimes deadlocks at exit, when only the waiting thread is
+  # left: that is reported, and the spec does not wait.
   #
   # @param server [IO] to its process
   # @return [String]

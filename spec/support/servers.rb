@@ -7,10 +7,10 @@ require_relative "servers/memcached"
 require_relative "servers/postgres"
 require_relative "servers/redis"
 
-# Real servers for the specs that want them: each starts when the first spec asks, and ends with the suite.
+# Real servers for specs: each starts on first use, and ends with the suite.
 module Servers
   KINDS = { mariadb: MariaDB, memcached: Memcached, postgres: Postgres, redis: Redis }.freeze
-  # Runs in each program of a spec: reports and statistics come back as JSON.
+  # Prepended to each program of a spec: reports and statistics come back as JSON.
   PRELUDE = <<~RUBY
     require "json"
     require "memprof"
@@ -34,7 +34,7 @@ module Servers
     include ChildRuby
 
     # @param name [Symbol] a key of {KINDS}
-    # @return [Server] which answers
+    # @return [Server] running
     def [](name)
       @running[name] ||= begin
         stop_at_exit if @running.empty?
@@ -47,7 +47,7 @@ module Servers
       end
     end
 
-    # Why a spec can't have what it needs; nil if it can.
+    # The reason why a spec can't run, or nil.
     def obstacle(server, client, library)
       missing = KINDS.fetch(server).obstacle if server
       missing ||= "this Ruby has no library #{client}" if client && !can?("require #{client.inspect}")
@@ -62,19 +62,19 @@ module Servers
       @can.fetch(code) { @can[code] = run_ruby(code, ruby_args: ruby_args).success? }
     end
 
-    # Not in a process that was forked by the one that started them.
+    # Not in a process forked by the one that started them.
     def stop_at_exit
       starter = Process.pid
       at_exit { @running.each_value(&:stop) if Process.pid == starter }
     end
   end
 
-  # Skips the examples of a group whose server or client is missing. Where CI has to have all of them it
-  # fails, so that they are not skipped everywhere without a word.
+  # Skips the examples of a group whose server or client is missing. Fails on CI where all of them are
+  # required, so that they are not silently skipped everywhere.
   #
   # @param server [Symbol, nil] a key of {KINDS}; nil for a client that needs none
-  # @param client [String, nil] what to require
-  # @param library [String, nil] what the loader is asked for
+  # @param client [String, nil] the feature to require
+  # @param library [String, nil] the shared library to load
   def need(server: nil, client: nil, library: nil)
     reason = Servers.obstacle(server, client, library) or return
     raise "CI must have this: #{reason} (see bin/setup)" if ENV["CI"] && RUBY_VERSION.start_with?("3.1")
@@ -85,17 +85,17 @@ module Servers
   # Runs a program that traces calls of a client.
   #
   # @param code [String] may call `traced` and must call `emit` once
-  # @param server [Symbol, nil] that it needs
+  # @param server [Symbol, nil] required server
   # @return [Hash] the facts of `emit`
   def client_program(code, server: nil, env: {})
     environment = server ? Servers[server].environment : {}
     stdout, stderr, status = run_ruby("#{PRELUDE}\n#{code}", env: environment.merge(env))
     expect(stderr).to eq("")
     expect(status).to be_success
-    JSON.parse(stdout.lines.last.to_s) # before it clients may have logged
+    JSON.parse(stdout.lines.last.to_s) # clients may have logged before it
   end
 
-  # What the record of a traced request has of the exception that its code raises; takes the same as
+  # The exception in the record of a traced request whose code raises; takes the same arguments as
   # {#client_program}, and the code before the request.
   def exception_in_request(code, before:, **options)
     client_program(<<~RUBY, **options)

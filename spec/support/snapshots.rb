@@ -4,12 +4,12 @@ require "fileutils"
 require "rspec/support/differ"
 require "tmpdir"
 
-# Compares a text with the one kept in spec/fixtures/snapshots. `rake spec:snapshots` (UPDATE_SNAPSHOTS=1)
-# keeps the present text instead: look at the difference before you commit it.
+# Compares a text with its snapshot in spec/fixtures/snapshots. `rake spec:snapshots` (UPDATE_SNAPSHOTS=1)
+# updates the snapshot instead: review the difference before you commit it.
 module Snapshots
   DIRECTORY = File.expand_path("../fixtures/snapshots", __dir__)
 
-  # Replaces what differs from run to run, so that a report can be kept: paths, process ids, addresses, times.
+  # Replaces values that differ from run to run: paths, process ids, addresses, times.
   def normalize(text)
     text.gsub(ChildRuby::ROOT, "ROOT").gsub(Dir.tmpdir, "TMP")
       .gsub(/0x\h{8,16}/, "0xADDRESS").gsub(/\bpid \d+/i, "pid PID")

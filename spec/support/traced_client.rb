@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# What holds for the calls of each client, whatever they ask for. Who uses it says how to load the client,
-# open a connection, and ask once by this `client`; and where a report has the number of calls.
+# Examples for the calls of any client, whatever they request. The parameters say how to load the client, open
+# a connection, and send one request with this `client`; and where a report has the number of calls.
 RSpec.shared_examples "a client whose calls are traced" do |server:, library:, open:, ask:, count:|
   prelude = <<~RUBY
     OPEN = -> { #{open} }
@@ -61,7 +61,7 @@ RSpec.shared_examples "a client whose calls are traced" do |server:, library:, o
   end
 end
 
-# What holds for clients that give up the GVL while they wait for an answer.
+# Examples for clients that release the GVL while they wait for an answer.
 RSpec.shared_examples "a client that waits for the GVL" do |server:, library:, open:, ask:, tracer:|
   it "has waits for the GVL beside its time" do
     result = client_program(<<~RUBY, server: server)

@@ -3,7 +3,7 @@
 require "yaml"
 
 # A program of spec/fixtures/verdict, which calls `look` three times, and the right answer to its three dumps.
-# The spec and the benchmark of `memprof leaks` judge by it.
+# Used by the spec and the benchmark of `memprof leaks`.
 class VerdictProgram
   DIRECTORY = File.expand_path("../fixtures/verdict", __dir__)
   FINDINGS = /^\d+\. .*?(?=^\d+\. |^\.\.\. and |^Note: |\z)/m
@@ -28,13 +28,13 @@ class VerdictProgram
   def nothing? = @answer["nothing"]
   def native? = @answer["native"]
 
-  # What it does, in the first comment.
+  # Its description, from the first comment.
   def description
     comment = File.foreach(@path).drop(2).take_while { |line| line.start_with?("#") }
     comment.map { |line| line[2..].chomp }.join(" ")
   end
 
-  # Why it can't be run here, if it can't.
+  # The reason why it can't be run here, or nil.
   def missing
     gem, ruby = @answer.values_at("gem", "ruby")
     return "#{gem} is not installed" if gem && !installed?(gem)
@@ -42,18 +42,18 @@ class VerdictProgram
     "it leaks in Ruby #{ruby} only" if ruby && !Gem::Requirement.new(ruby).satisfied_by?(Gem.ruby_version)
   end
 
-  # The numbers of the lines that allocate what leaks.
+  # The numbers of the lines that allocate leaked objects.
   def lines = numbers("line")
 
-  # The numbers of the lines that allocate what leaks, or what that retains.
+  # The numbers of the lines that allocate leaked objects, or objects that these retain.
   def all_lines = lines + numbers("below")
 
   # The numbers of the lines of this program that a text mentions.
   def lines_in(text) = text.scan(/\b#{@name}\.rb:(\d+)/).flatten.map(&:to_i)
 
-  # What the text of `memprof leaks` does not name in its first finding.
+  # The parts missing in the first finding of the text of `memprof leaks`.
   #
-  # @return [Array<String>] "holder", "line", "mechanism"; of other answers, what it should have said
+  # @return [Array<String>] "holder", "line", "mechanism"; for other answers, the expected one
   def not_named(text)
     return accused(text).empty? && !text.start_with?(NATIVE) ? [] : ["nothing grows"] if nothing?
     return text.start_with?(NATIVE) ? [] : ["native memory"] if native?
@@ -75,12 +75,12 @@ class VerdictProgram
     nothing? || native? || missing.include?("holder") ? "wrong" : "partly"
   end
 
-  # What a text says to leak: a cache that fills does not.
+  # The objects that a text calls leaked: a filling cache does not count.
   def accused(text) = findings(text).grep_v(/^Dumps .*levels off/)
 
   private
 
-  # With all that it needs: of a Ruby that is new, Debian may have a part.
+  # Includes dependencies: for a new Ruby, Debian may have only some of them.
   def installed?(name, seen = [])
     return true if seen.include?(name)
 

@@ -4,18 +4,18 @@ require "json"
 require "uri"
 require_relative "heap_dumps"
 
-# Asks Memprof::Web as a server would, without a socket, and with Rack::Lint in between.
+# Sends requests to Memprof::Web as a server would, without a socket, and through Rack::Lint.
 module WebBrowser
   include HeapDumps
 
   ENTITIES = { "&amp;" => "&", "&lt;" => "<", "&gt;" => ">", "&quot;" => '"', "&#39;" => "'" }.freeze
 
-  # The text that stands for itself in a page. Newer Rubies have no CGI.
+  # The unescaped text of HTML. Newer Rubies have no CGI.
   def self.unescape(html)
     html.gsub(/&(?:amp|lt|gt|quot|#39);/, ENTITIES)
   end
 
-  # What came back.
+  # A response.
   Answer = Struct.new(:status, :headers, :body) do
     def json = JSON.parse(body, symbolize_names: true)
 
@@ -27,7 +27,7 @@ module WebBrowser
     end
   end
 
-  # Lets everybody in.
+  # Allows everybody.
   class Open
     def answer(_request) = nil
   end
@@ -60,7 +60,7 @@ module WebBrowser
 
   private
 
-  # What only Rack 2 asks for.
+  # Env keys that only Rack 2 requires.
   def rack_two
     {
       "rack.version" => [1, 3], "rack.multithread" => true, "rack.multiprocess" => false,

@@ -5,17 +5,17 @@ require "tempfile"
 require "uri"
 require_relative "child_ruby"
 
-# `memprof web` as a user runs it, on a port that is free.
+# `memprof web` as run by a user, on a free port.
 class WebProcess
   PATIENCE = 120 # seconds
   private_constant :PATIENCE
 
-  # @return [String] what it printed: the address that opens once
+  # @return [String] the printed address, which opens once
   attr_reader :address
   # @return [Integer]
   attr_reader :pid
 
-  # Runs one, and ends it after the block.
+  # Runs `memprof web`, and ends it after the block.
   #
   # @yieldparam web [WebProcess]
   # @return [Object] of the block
@@ -29,7 +29,7 @@ class WebProcess
   # @param arguments [Array<String>] of the command
   # @param env [Hash{String => String}]
   # @param open [Boolean] whether it may start a browser
-  # @param chdir [String] where it is started
+  # @param chdir [String] working directory
   def initialize(*arguments, env: {}, open: false, chdir: Dir.pwd)
     @errors = Tempfile.new("memprof-web")
     environment = { "RUBYOPT" => nil, "LC_ALL" => "C.UTF-8", "MEMPROF_KEY" => nil, "MEMPROF_LIBRARY" => nil }
@@ -46,12 +46,12 @@ class WebProcess
   # @return [String] scheme, host and port
   def origin = URI(address).origin
 
-  # @return [String] what it said on stderr until now
+  # @return [String] its stderr so far
   def errors = File.read(@errors.path)
 
-  # Ends it, in the way of Ctrl-C.
+  # Ends it as Ctrl-C does.
   #
-  # @return [Integer, nil] its status; nil if it has ended before
+  # @return [Integer, nil] its status; nil if it had already ended
   def stop
     return if @output.nil? || @output.closed?
 

@@ -10,8 +10,8 @@ require_relative "chromium"
 require_relative "leaky_rails"
 require_relative "web_process"
 
-# What browsers look at: `memprof web` with two dumps of a Rails app that leaks, a library, what its requests
-# cost and what they allocated; and that app itself, with Memprof::Web in it. Made once, when the first asks.
+# The sites that browsers visit: `memprof web` with two dumps of a leaking Rails app, a library, and the costs
+# and allocations of its requests; and that app itself, with Memprof::Web in it. Created on first use.
 class WebStage
   TOKEN = SecureRandom.hex(12)
   KEY = SecureRandom.hex(12)
@@ -23,7 +23,7 @@ class WebStage
   private_constant :REQUESTS, :IMPORT, :ROOT_MARK
 
   class << self
-    # @return [WebStage] which goes when the process ends
+    # @return [WebStage] closed at process exit
     def shared
       @shared ||= begin
         starter = Process.pid
@@ -32,8 +32,8 @@ class WebStage
       end
     end
 
-    # Says what is missing here, if something is: on CI nothing may be, but in the roots of bin/in-root, which
-    # have no browser.
+    # Yields the missing requirement, if any: on CI that fails, except in the roots of bin/in-root, which have
+    # no browser.
     #
     # @yieldparam obstacle [String]
     def missing
@@ -46,7 +46,7 @@ class WebStage
 
     private
 
-    # @return [String, nil] why there can be none
+    # @return [String, nil] the missing requirement
     def obstacle
       return "chromium is not installed" unless Chromium.program
 
@@ -66,7 +66,7 @@ class WebStage
     @directory = Dir.mktmpdir("shop-")
     shop = File.join(@directory, "app.rb")
     FileUtils.cp(LeakyRails::APP, shop) # pages show its path: not that of this checkout
-    # Rails takes its time to start.
+    # Rails is slow to start.
     starting = Thread.new { LeakyRails::Server.new(made("live"), token: TOKEN, app: shop) }
     @files = LeakyRails.files(@directory, app: shop)
     @app = starting.value
@@ -83,17 +83,17 @@ class WebStage
     raise
   end
 
-  # @return [String] where the dumps are shown, as "http://127.0.0.1:7000"
+  # @return [String] the address of the dumps, such as "http://127.0.0.1:7000"
   def dumps = @web.origin
 
-  # @return [String] where the app is
+  # @return [String] the address of the app
   def shop = "http://127.0.0.1:#{app.port}"
 
-  # @return [String] where the app shows itself
+  # @return [String] the address of Memprof::Web in the app
   def live = "#{shop}/memprof"
 
   # @param options [Hash] of {Chromium#tab}
-  # @return [Chromium::Tab] which is let in everywhere
+  # @return [Chromium::Tab] which has access everywhere
   def tab(**options)
     browser.tab(**options).tap do |tab|
       [dumps, live].each { |place| tab.go("#{place}/?token=#{TOKEN}") }
@@ -101,7 +101,7 @@ class WebStage
     end
   end
 
-  # Ends all that was started, also what was not wholly.
+  # Ends everything that was started, even partially.
   def close
     [-> { @browser&.close }, -> { @web&.stop }, -> { @app&.stop }].each(&:call)
   ensure
@@ -114,13 +114,13 @@ class WebStage
 
   def made(name) = File.join(@directory, name).tap { |path| Dir.mkdir(path) }
 
-  # Two dumps that somebody has sent.
+  # Two uploaded dumps.
   def fill_library
     shelf = Memprof::Library.new(library)
     files.values_at(:before, :after).each { |path| shelf.take(app: "shop") { |io| IO.copy_stream(path, io) } }
   end
 
-  # What a program allocates with malloc, with native frames.
+  # The malloc allocations of a program, with native frames.
   def recording
     File.join(@directory, "import.malloc").tap do |path|
       program = File.join(@directory, "import.rb")
@@ -130,7 +130,7 @@ class WebStage
     end
   end
 
-  # What the libraries of the app require.
+  # The requires of the app's libraries.
   def boot
     File.join(@directory, "boot.json").tap do |path|
       memprof = [RbConfig.ruby, "-I#{ChildRuby::LIB}", File.join(ChildRuby::ROOT, "exe/memprof")]
@@ -139,8 +139,8 @@ class WebStage
     end
   end
 
-  # What requests of the app cost, as it reports; but a hundredth of a second apart: on a busy machine most of
-  # them may come in no time, and none in what somebody chooses of it.
+  # Costs of the app's requests, as it reports them; but spaced a hundredth of a second apart: on a busy
+  # machine most might be simultaneous, and a selected time range empty.
   def requests
     File.join(@directory, "requests.json").tap do |path|
       Net::HTTP.start("127.0.0.1", app.port) do |http|

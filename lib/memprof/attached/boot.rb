@@ -1,14 +1,14 @@
 # frozen_string_literal: true
 
-# What a process evaluates first that `memprof attach` has connected to, on a thread of its own. The command
-# sends it, and then the files of memprof: of those the process reads none but the extension, as each file
-# that is looked for or read takes as long as busy threads please.
+# The first code evaluated in a process that `memprof attach` has connected to, on a separate thread. The
+# command sends it, followed by memprof's files: the process reads only the extension from disk, as each file
+# lookup or read waits for busy threads.
 input = Thread.current[:memprof_attached]
 output = IO.for_fd(input.fileno, "wb", autoclose: false)
 output.sync = true
 output.write("{\"begun\":true}\n")
 begin
-  # In few pieces, which IO#read does not do: each gives up the GVL.
+  # In few reads, unlike IO#read: each gives up the GVL.
   rest = input.gets("\n").to_i
   bytes = "".b
   bytes << input.readpartial(rest - bytes.bytesize) until bytes.bytesize == rest
@@ -18,15 +18,15 @@ begin
 
   added = !$LOAD_PATH.frozen? && !$LOAD_PATH.include?(library)
   $LOAD_PATH.push(library) if added
-  # RubyGems would look through all gems first.
+  # RubyGems would search all gems first.
   load = respond_to?(:gem_original_require, true) ? method(:gem_original_require) : method(:require)
   missing = sources.reject { |path, _| $LOADED_FEATURES.include?(path) }
-  # Before any is evaluated: what memprof loads automatically would be read else.
+  # Before any is evaluated: otherwise memprof's autoloads would read files.
   $LOADED_FEATURES.concat(missing.keys)
   until missing.empty?
     path, code = missing.first
     begin
-      # A file that failed before has defined some of its constants.
+      # A file that failed before has already defined some of its constants.
       if (silenced = Thread.main.thread_variable_get(:memprof_failed) == path)
         verbose = $VERBOSE
         $VERBOSE = nil

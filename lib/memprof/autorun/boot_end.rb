@@ -3,10 +3,10 @@
 module Memprof
   module Autorun
     # The end of a program's boot: its first request, example, test or job, or the call of Memprof.booted.
-    # Loads nothing: what these run in is looked for as the program defines it.
+    # Loads nothing: it hooks into the classes below as the program defines them.
     class BootEnd
-      # The method that is called for each of them, by the name of its class. Those of servers, as not every
-      # application has middleware.
+      # The method that runs each of them, by class name. Includes servers, as not every application has
+      # middleware.
       FIRST = {
         "RSpec::Core::Example" => :run, "Minitest::Test" => :run, "Test::Unit::TestCase" => :run,
         "Puma::Server" => :process_client, "Unicorn::HttpServer" => :process_client,
@@ -15,7 +15,7 @@ module Memprof
       NAME = Module.instance_method(:name)
       private_constant :FIRST, :NAME
 
-      # The block is called once.
+      # Calls the block once.
       def initialize(&finished)
         @finished = finished
         @lock = Mutex.new
@@ -27,7 +27,7 @@ module Memprof
         @definitions.enable
       end
 
-      # The program has booted. True the first time.
+      # Ends the boot. True the first time.
       def finish
         return false if @over
 

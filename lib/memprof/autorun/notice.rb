@@ -2,13 +2,13 @@
 
 module Memprof
   module Autorun
-    # What a tracked process reports to `memprof run`: a small file named by its process id, in a directory
-    # of the run, with a `name=value` on each line. It is replaced atomically, so it can be read at any time.
+    # A tracked process's message to `memprof run`: a small file named by its process id, in a directory of
+    # the run, with a `name=value` on each line. It is replaced atomically, so it can be read at any time.
     class Notice
-      # Why a process that waited for its boot has no report.
+      # The reason why a process that waited for its boot has no report.
       NOT_BOOTED = "there was no request, example, test or job, and no call of Memprof.booted"
 
-      # Set in a forked child: its notice is no longer that of a Ruby that `memprof run` started.
+      # Set in a forked child: its notice no longer belongs to a Ruby that `memprof run` started.
       attr_writer :forked
 
       def initialize(directory, parent)
@@ -17,7 +17,7 @@ module Memprof
         @forked = false
       end
 
-      # `waiting` says that the process has not booted yet.
+      # `waiting` means that the process has not booted yet.
       def post(state = nil, allocated: nil, reports: [], waiting: false)
         return unless @directory && File.directory?(@directory)
 
@@ -31,12 +31,12 @@ module Memprof
         remove if state == "ended" && abandoned?
       end
 
-      # Gives this process the notice of the id that it had before. `memprof run` may look at any time, and is
-      # to see one of the two.
+      # Renames the notice of this process's previous id. `memprof run` may look at any time, and must see one
+      # of the two.
       def follow(pid)
         File.rename(path(pid), path(Process.pid)) if @directory
       rescue SystemCallError
-        nil # taken away: the next one is posted again
+        nil # removed: the next one is posted again
       end
 
       private
@@ -45,12 +45,12 @@ module Memprof
         File.unlink(path(Process.pid))
         Dir.rmdir(@directory)
       rescue SystemCallError
-        nil # gone already, or others are in it
+        nil # removed already, or not empty
       end
 
       def path(pid) = File.join(@directory, pid.to_s)
 
-      # A server in the background ends long after the process that started it.
+      # A background server ends long after the process that started it.
       def abandoned?
         return false unless @parent
 

@@ -30,12 +30,12 @@ module Memprof
       def after_daemon = @recorder.after_daemon
     end
 
-    # The tracking of one process and its reports. Nothing here may reach the program: whatever goes wrong
-    # becomes a warning on stderr.
+    # Tracks one process and writes its reports. Errors here never reach the program: they become a warning on
+    # stderr.
     class Recorder
       LIB = File.expand_path("../..", __dir__)
       NOT_BOOTED = Notice::NOT_BOOTED
-      # Seconds that a signal waits at most for a forked child to know that it is one.
+      # Maximum seconds that a signal waits for a forked child to know that it is one.
       SETTLED = 1
       private_constant :LIB, :NOT_BOOTED, :SETTLED
 
@@ -50,17 +50,17 @@ module Memprof
       end
 
       def start
-        # Registered before any of the program's own, so it runs after all of them: what they allocate counts.
+        # Registered before the program's own at_exit blocks, so it runs after them: their allocations count.
         at_exit { finish }
         post
         trap_signal if @settings.signal
         @settings.after_boot ? await_boot : open_session
       end
 
-      # The program says that it has booted. True if it was waited for.
+      # Called when the program has booted. True if this was waiting for it.
       def booted = @boot&.finish || false
 
-      # In a forked child: from here on only what the child itself makes is its own.
+      # In a forked child: from here on only the child's own allocations count.
       def after_fork
         guard("process #{Process.pid} is not tracked") do
           @main = false
@@ -71,14 +71,14 @@ module Memprof
           @notice.forked = true
           post
           @session&.close
-          # One that has not booted waits on.
+          # A child that has not booted continues to wait.
           open_session if @session || !@settings.after_boot
           @pid = Process.pid
         end
       end
 
-      # In a process about to go on under another id. Said first, as `memprof run` may look before it has done
-      # so.
+      # In a process about to continue under another id. Posted first, as `memprof run` may look before the
+      # change.
       def before_daemon = guard("no report") { post("moved") }
 
       def after_daemon
@@ -104,13 +104,13 @@ module Memprof
         @session.watch_peak if @settings.peak
       end
 
-      # The other formats do not show the values of strings.
+      # The other formats do not show string values.
       def strings? = %i[json memory_profiler].include?(@settings.format)
 
       def trap_signal
         previous = trap(@settings.signal) do |number|
-          # No lock may be taken in a handler, and the program's main thread may be inside anything. A thread
-          # made here needs neither, and until the signal comes the program has no thread and no pipe of ours.
+          # A handler may not take a lock, and the program's main thread may be inside anything. A thread
+          # created here avoids both, and until the signal comes the program has no extra thread or pipe.
           Thread.new { on_signal }
           previous.call(number) if previous.respond_to?(:call)
         end
@@ -128,8 +128,8 @@ module Memprof
         end
       end
 
-      # The signal may come when a child is forked, before after_fork has run: what there is belongs
-      # to the parent, its report's name as well.
+      # The signal may arrive while a child is forked, before after_fork has run: the state is still the
+      # parent's, including its report's name.
       def settle
         deadline = Clock.now + SETTLED
         sleep(0.001) until @pid == Process.pid || Clock.now > deadline
@@ -137,7 +137,7 @@ module Memprof
 
       def finish
         guard("no report of process #{Process.pid}") do
-          # `memprof run` says so itself, if no other process of the command has a report.
+          # `memprof run` reports this itself, if no other process of the command has a report.
           raise Error, NOT_BOOTED if @session.nil? && @settings.after_boot && @settings.run_directory.nil?
           next unless @session
 
@@ -146,18 +146,18 @@ module Memprof
           path = @writing.synchronize { write }
           Stderr.warn("process #{Process.pid}, report: #{path}") unless @settings.run_directory
         end
-        # Also without a report: the reason has been printed.
+        # Even without a report: the reason has been printed.
         guard("cannot report to memprof run that process #{Process.pid} has ended") { post("ended") }
       end
 
-      # One that ended the program, and comes again: `timeout` sends TERM to memprof, which passes it on, and
-      # to the group of both. Ctrl-C ends the report.
+      # Ignores a repeat of the signal that ended the program: `timeout` sends TERM to memprof, which passes
+      # it on, and to the group of both. Ctrl-C ends the report.
       def ignore_repeated_signal
         trap($!.signo, "IGNORE") if $!.is_a?(SignalException) && !$!.is_a?(Interrupt)
       end
 
       def write(serial = nil)
-        # Bundler may have cleaned the load path, and the report loads its formats when it needs them.
+        # Bundler may have cleaned the load path, and the report loads its formats on demand.
         $LOAD_PATH.push(LIB) unless $LOAD_PATH.include?(LIB)
         path = @settings.path(Process.pid, main: @main, serial: serial)
         report = build_report
@@ -169,7 +169,7 @@ module Memprof
 
       def build_report
         @session.collect
-        # Nil if the VM's own objects are counted, but not listed.
+        # Nil if the VM's own objects are counted but not listed.
         internal = @settings.no_internal ? false : @settings.internal || nil
         options = { top: @settings.limit, allow_files: @settings.allow_files,
                     ignore_files: @settings.ignore_files, trace: @settings.trace, internal: internal }
@@ -190,7 +190,7 @@ module Memprof
           waiting: @settings.after_boot && @session.nil?)
       end
 
-      # SignalException and the like too: an impatient Ctrl-C ends the report, not the program's exit status.
+      # Includes SignalException: an impatient Ctrl-C ends the report, but keeps the program's exit status.
       def guard(consequence)
         yield
       rescue Exception => e # rubocop:disable Lint/RescueException

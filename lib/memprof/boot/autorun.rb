@@ -2,7 +2,7 @@
 
 require_relative "../preload"
 
-# What `memprof boot` has every Ruby process of a command load.
+# Loaded by `memprof boot` into every Ruby process of a command.
 Memprof::Preload.run("process #{Process.pid} is not measured") do
   require "memprof/boot/boot_recorder"
   Memprof::Boot::BootRecorder.start(ENV)

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Memprof
-  # Known before the rest is loaded, which then loads less: see the end of lib/memprof.rb.
+  # Defined before the rest is loaded, which then loads less: see the end of lib/memprof.rb.
   module Autorun; end
 end
 
@@ -12,20 +12,20 @@ require_relative "recorded"
 require_relative "requires"
 
 module Memprof
-  # What each `require` of a program costs.
+  # Measures the cost of each `require` of a program.
   module Boot
-    # Measures the requires of one process, and writes them to a file when it ends. There is one in a process:
+    # Measures the requires of one process, and writes them to a file when it ends. There is one per process:
     # the hooks of Requires are global.
     #
-    # While a file loads, its thread has a mark of its own, by which objects are told apart: whatever is
-    # allocated for a file, its instruction sequences too, is counted as this file's, on any line.
+    # While a file loads, its thread carries a mark that labels objects: everything allocated for a file,
+    # including its instruction sequences, counts as this file's, on any line.
     module BootRecorder
       # Process status, in pages.
       STATM = "/proc/self/statm"
       PAGE = 4096
       private_constant :STATM, :PAGE
 
-      # A row, and what it was when it began.
+      # A row, and its initial values.
       Node = Struct.new(*Recorded::Row.members, :began, :rss_before)
       private_constant :Node
 
@@ -39,7 +39,7 @@ module Memprof
           @done = {}
           @autoloads = {}
           @late = false
-          # Registered before any of the program's own, so it runs after all of them: what they load counts.
+          # Registered before the program's own at_exit blocks, so it runs after them: their files count.
           at_exit { finish }
           @session = Session.prepare
           @began = Clock.now
@@ -49,8 +49,8 @@ module Memprof
           Native.mark(Recorded::ROOT)
         end
 
-        # Called before a file is looked for; `name` may be of a subclass of String, which could not be read
-        # elsewhere. Returns nil if it is known to be loaded.
+        # Called before a file is looked up; `name` may be of a String subclass, which could not be
+        # unmarshalled elsewhere. Returns nil if the file is known to be loaded.
         def enter(kind, name)
           parent = Native.mark(nil)
           done = @done[name] && kind == :require
@@ -63,7 +63,7 @@ module Memprof
           node
         end
 
-        # Called when it has been loaded, or not: `loaded` is what `require` said, nil if it raised.
+        # Called after the load, even if it failed: `loaded` is the result of `require`, nil if it raised.
         def leave(node, loaded)
           Native.mark(Recorded::OWN)
           measure(node, loaded)
@@ -71,12 +71,12 @@ module Memprof
           Native.mark(node.parent)
         end
 
-        # A constant was given a file that is loaded when the constant is needed.
+        # Called when a constant is registered for autoload.
         def autoload(path)
           quietly { @autoloads[without_extension(path.to_s)] = true }
         end
 
-        # What the block allocates is memprof's own.
+        # Allocations in the block count as memprof's own.
         def quietly
           before = Native.mark(Recorded::OWN)
           yield
@@ -104,7 +104,7 @@ module Memprof
           node.path = path(node) if loaded
         end
 
-        # `require` adds the file's path when the file has been run.
+        # `require` adds the file's path after running the file.
         def path(node)
           return $LOADED_FEATURES.last unless node.kind == :load
 
@@ -122,11 +122,11 @@ module Memprof
         def rss
           Integer(File.read(STATM).split[1]) * PAGE
         rescue SystemCallError
-          nil # no Linux
+          nil # not Linux
         end
 
         def finish
-          return unless Process.pid == @pid # a fork has the files of its parent
+          return unless Process.pid == @pid # a fork has its parent's files
 
           seconds = Clock.now - @began
           grown = rss && (rss - @rss)
@@ -150,7 +150,7 @@ module Memprof
                       "later files count as part of their requirers")
         end
 
-        # Marshal, as the program may have another json than the one that comes with Ruby.
+        # Marshal, as the program may use another json than the default gem.
         def write(facts)
           path = File.join(@directory, Process.pid.to_s)
           File.binwrite("#{path}.new", Marshal.dump(facts), perm: 0o600)

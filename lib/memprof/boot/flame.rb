@@ -2,7 +2,7 @@
 
 module Memprof
   module Boot
-    # The tree as stacks of files with the bytes that each retains itself, for drawings.
+    # The tree as stacks of files with the bytes that each file itself retains, for drawings.
     class Flame
       def initialize(tree)
         @samples = []
@@ -10,7 +10,7 @@ module Memprof
         tree.late.each { |file| collect(file, [frame(tree.root), "(after boot)"]) }
       end
 
-      # Brendan Gregg's form: `a;b;c 4711`.
+      # Brendan Gregg's format: `a;b;c 4711`.
       def collapsed
         lines = @samples.map { |stack, bytes| [stack.map { |name| name.tr(";\n", ":  ") }.join(";"), bytes] }
         lines.map { |line| "#{line.join(" ")}\n" }.join

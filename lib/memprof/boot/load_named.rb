@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# What `memprof require` runs, by -e, as what a file of memprof allocates is not counted: requires each
-# argument, a file or a gem, as Bundler.require finds it.
+# Run by `memprof require` with -e, as allocations in memprof's own files are not counted: requires each
+# argument, a file or a gem, as Bundler.require does.
 $PROGRAM_NAME = "memprof require"
 ARGV.each do |name|
   file = File.file?(name) && (name.include?("/") || name.end_with?(".rb"))

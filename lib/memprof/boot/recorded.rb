@@ -2,17 +2,16 @@
 
 module Memprof
   module Boot
-    # What a measured process and the one that reads its numbers agree on.
+    # The contract between a measured process and the one that reads its numbers.
     module Recorded
-      # The mark of what memprof allocates itself, and that of the program's own first file.
+      # The mark of memprof's own allocations, and that of the program's main file.
       OWN = 1
       ROOT = 2
-      # Environment variables: the directory that the numbers are written to, and the feature that ends the
-      # boot.
+      # Environment variables: the output directory of the numbers, and the feature that ends the boot.
       DIRECTORY = "MEMPROF_BOOT_DIRECTORY"
       UNTIL = "MEMPROF_BOOT_UNTIL"
 
-      # A file that is loaded: its number is its mark.
+      # A loaded file: its number is its mark.
       Row = Struct.new(:number, :parent, :name, :path, :kind, :late, :failed, :seconds, :rss, :empty)
     end
   end

@@ -5,9 +5,9 @@ require_relative "../printable"
 
 module Memprof
   module Boot
-    # A file that was loaded, with what it brought itself and with all that it loaded in turn.
+    # A file that was loaded, with its own amounts and those of all files that it loaded in turn.
     class RequiredFile
-      # Objects and bytes of a file, and its instruction sequences, which are among the retained.
+      # Objects and bytes of a file, and its instruction sequences, which are part of the retained objects.
       Amounts = Struct.new(:allocated_objects, :allocated_bytes, :retained_objects, :retained_bytes,
         :code_objects, :code_bytes) do
         def +(other)
@@ -40,20 +40,20 @@ module Memprof
         @own += amounts
       end
 
-      # Seconds and growth of the RSS without what it loaded. Files that threads load side by side overlap.
+      # Own seconds and RSS growth, without the files it loaded. Files loaded by concurrent threads overlap.
       def own_seconds = [seconds - children.sum(&:seconds), 0].max
 
       def own_rss = rss && (rss - children.sum { |child| child.rss || 0 })
 
-      # What was not found has no path.
+      # A file that was not found has no path.
       def gem
         return "other" unless path
 
         Paths.application?(path) ? "app" : Paths.gem_of(path)
       end
 
-      # As tables have it: the path from the gem or library on, and what is special about it; with the other
-      # files that require it, which a screen has no room for.
+      # The label in tables: the path starting at the gem or library, with notes; and optionally with the
+      # other files that require it, for which a screen has no room.
       def label(others: true)
         notes = [("not loaded" if failed), (kind.to_s unless kind == :require)].compact
         notes << "also required by #{named_others}" if others && also_required_by.any?
@@ -61,14 +61,14 @@ module Memprof
         notes.empty? ? text : "#{text} (#{notes.join("; ")})"
       end
 
-      # Those with most bytes first.
+      # Sorts by bytes, most first.
       def sort
         children.sort_by! { |child| [-child.total.retained_bytes, child.path || child.name] }
         children.each(&:sort)
         self
       end
 
-      # It and all below it, outer ones first.
+      # Iterates over this file and all files below it, outer ones first.
       def each(&block)
         return enum_for(:each) unless block
 
@@ -84,7 +84,7 @@ module Memprof
 
       private
 
-      # As derailed has it: two by name.
+      # Two by name, as in derailed.
       def named_others
         names = also_required_by.map { |path| Paths.short(path) }
         more = names.size - 2

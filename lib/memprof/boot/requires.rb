@@ -2,15 +2,15 @@
 
 module Memprof
   module Boot
-    # Hooks into what loads files: Kernel#require, #require_relative, #load and Module#autoload.
+    # Hooks into the methods that load files: Kernel#require, #require_relative, #load and Module#autoload.
     #
-    # By aliases, as RubyGems, bootsnap and Zeitwerk do it, and not by a prepended module: their aliases would
-    # find that one, and the two would call each other without end. The frames are `<internal:`, like those of
-    # RubyGems, so that `warn(uplevel:)` and others look past them.
+    # Uses aliases, as RubyGems, bootsnap and Zeitwerk do, and not a prepended module: their aliases would
+    # pick up the prepended method, and the two would recurse forever. The frames are `<internal:`, like those
+    # of RubyGems, so that `warn(uplevel:)` and others skip them.
     module Requires
       FILE = "<internal:memprof/boot>"
 
-      # Kernel's are private methods and, as `Kernel.require`, public ones of the module.
+      # Kernel's are private methods and, as `Kernel.require`, public methods of the module.
       REQUIRE = <<~RUBY
         alias_method :require_without_memprof, :require
 
@@ -43,7 +43,7 @@ module Memprof
         end
       RUBY
 
-      # It finds the file beside the one that called it, so it cannot be called from here.
+      # The original looks next to its caller's file, so it cannot be called from here.
       RELATIVE = <<~RUBY
         alias_method :require_relative_without_memprof, :require_relative
 
@@ -67,8 +67,8 @@ module Memprof
           autoload_without_memprof(name, path)
         end
       RUBY
-      # To stop older RubyGems from activating gems, Bundler gives Kernel its `require` in C back. It discards
-      # two hooks, that of RubyGems and this one, which is installed again.
+      # To stop older RubyGems from activating gems, Bundler restores Kernel's `require` in C. That discards
+      # two hooks, RubyGems' and this one, which is installed again.
       module Reinstallation
         private
 
@@ -83,7 +83,7 @@ module Memprof
         end
       end
 
-      # The name of a file that does not exist, by which {lost?} sees whether `require` still calls this hook.
+      # The name of a nonexistent file; {lost?} uses it to check whether `require` still calls this hook.
       PROBE = "memprof/boot/probe"
       private_constant :FILE, :REQUIRE, :LOAD, :RELATIVE, :AUTOLOAD, :Reinstallation, :PROBE
 
@@ -96,12 +96,12 @@ module Memprof
         Kernel.extend(Reinstallation)
       end
 
-      # Only a method in C is the original: other tools define `require` in Ruby, and call the one they find.
+      # Only a C method is the original: other tools define `require` in Ruby, and call the one they find.
       def self.reinstall(owner)
         return if owner.instance_method(:require).source_location
 
         BootRecorder.quietly do
-          # With an alias, a method is redefined without a warning.
+          # Ruby redefines an aliased method without a warning.
           owner.alias_method(:require_without_memprof, :require_without_memprof)
           owner.module_eval(REQUIRE, FILE)
           owner.module_eval("private :require, :require_without_memprof", FILE) if owner.equal?(Kernel)
@@ -117,7 +117,7 @@ module Memprof
         end
       end
 
-      # The path as a String, nil if it is none, which `require` says better.
+      # The path as a String, or nil if it is invalid: `require` has the better message.
       def self.name(path)
         throw(PROBE, false) if PROBE == path
         return path if path.is_a?(String)

@@ -5,14 +5,14 @@ require_relative "required_file"
 
 module Memprof
   module Boot
-    # The requires of a process as a tree, from what {BootRecorder} has written.
+    # The requires of a process as a tree, from the data that {BootRecorder} writes.
     class Tree
-      # What the files of one gem brought: with all that they loaded, and alone.
+      # The memory added by the files of one gem: with everything they loaded, and alone.
       GemTotal = Struct.new(:name, :total, :own, :files, :seconds)
 
-      # The program's own first file, with all that was loaded until the boot ended.
+      # The program's main file, with everything loaded before the end of the boot.
       attr_reader :root
-      # Files that were loaded after that, without those that others of them loaded.
+      # Top-level files that were loaded later.
       attr_reader :late
       attr_reader :seconds, :rss
 
@@ -30,14 +30,14 @@ module Memprof
         grow(facts[:nodes].map { |row| Recorded::Row.new(*row) }, facts[:requirers])
       end
 
-      # All files but the program's own, those with most bytes of their own first.
+      # All files but the main one, those with most own bytes first.
       def files
         @files ||= [root, *late].flat_map { |file| file.each.to_a }.drop(1)
           .sort_by { |file| [-file.own.retained_bytes, file.path || file.name] }
       end
 
-      # By gem, those whose own files retain most first. What one gem loads of another counts in the totals of
-      # both.
+      # Totals by gem, those whose own files retain most first. Files that one gem loads from another count in
+      # the totals of both.
       def gems
         @gems ||= files.group_by(&:gem).map { |name, files| gem_total(name, files) }
           .sort_by { |gem| [-gem.own.retained_bytes, gem.name] }
@@ -62,7 +62,7 @@ module Memprof
         by_number = { Recorded::ROOT => root, 0 => root }
         rows.each do |row|
           parent = by_number.fetch(row.parent, root)
-          # There was nothing to load, but to look for it took objects, and they are the requirer's.
+          # Nothing had to be loaded, but the lookup allocated objects, which count for the requirer.
           file = row.empty ? parent.tap { |known| known.add(amounts(row.number)) } : file(row)
           by_number[row.number] = file
           next if row.empty
@@ -79,7 +79,7 @@ module Memprof
           own: amounts(row.number), seconds: row.seconds || 0.0, rss: row.rss)
       end
 
-      # Others may have required it by another name.
+      # Other files may have required it by another name.
       def note_requirers(rows, by_number, requirers)
         by_path = rows.reject(&:empty).to_h { |row| [row.path || row.name, row] }
         names = rows.to_h { |row| [row.name, row] }

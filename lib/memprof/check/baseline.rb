@@ -5,7 +5,7 @@ require_relative "../output"
 
 module Memprof
   module Check
-    # What a program is measured against later: the report of a run, with those of further runs in it.
+    # The reference for later measurements: the report of a run, with those of further runs in it.
     module Baseline
       KEPT = %w[format version meta totals sites sources].freeze
       FURTHER = %w[meta totals sites].freeze

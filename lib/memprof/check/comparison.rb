@@ -11,14 +11,14 @@ module Memprof
       HEAD = /\A\s*\{\s*"format"\s*:\s*"memprof-report"/
       private_constant :HEAD
 
-      # Whether a file is a report, and not a dump.
+      # Whether a file is a report, not a dump.
       def self.report?(path)
         return false unless File.file?(path)
 
         HEAD.match?((File.binread(path, 256) || +"").force_encoding(Encoding::UTF_8).scrub)
       end
 
-      # Compares files with reports, one or more runs on each side.
+      # Compares report files, one or more runs on each side.
       def self.of_files(before, after, **options)
         sides = [before, after].map do |files|
           files.map { |file| [Printable.utf8(file), File.read(file, encoding: Encoding::UTF_8).scrub] }
@@ -34,7 +34,7 @@ module Memprof
         @answer = symbolize(Native.compare_reports(before, after, measure.to_s, internal))
       end
 
-      # The same with another order of what changed.
+      # The same, sorted by another measure.
       def by(measure)
         measure == @measure ? self : self.class.new(*@texts, measure: measure, internal: @internal)
       end

@@ -4,15 +4,15 @@ require_relative "wording"
 
 module Memprof
   module Check
-    # A comparison as commands of GitHub Actions, which shows them beside the lines of a pull request.
+    # A comparison as commands of GitHub Actions, which displays them next to the lines of a pull request.
     class Github
-      # GitHub shows so many warnings a step.
+      # Maximum number of warnings that GitHub shows per step.
       LIMIT = 10
-      # In a message, and in a property, which a comma or a colon would end.
+      # Escapes for messages, and for properties, which a comma or a colon would end.
       ESCAPES = { "%" => "%25", "\r" => "%0D", "\n" => "%0A", ":" => "%3A", "," => "%2C" }.freeze
-      # How lines match whose text is not in the diff.
+      # Matches of lines whose text is not in the diff.
       UNCHANGED = %w[same moved].freeze
-      # Percent of a total: less on such a line is taken for noise.
+      # Percent of a total: less than this on such a line counts as noise.
       NOTABLE = 1
       private_constant :LIMIT, :ESCAPES, :UNCHANGED, :NOTABLE
 
@@ -33,8 +33,8 @@ module Memprof
 
       private
 
-      # A `require` takes a few bytes more or less from run to run. So a line that the pull request did not
-      # change counts only if it makes a difference, and one that it changed by objects.
+      # The bytes of a `require` vary slightly from run to run. So a line that the pull request did not change
+      # counts only if the difference is notable, a changed one also if it adds objects.
       def notable?(line)
         Comparison::MEASURES.any? do |measure|
           change = line[measure][:change]
@@ -47,7 +47,7 @@ module Memprof
 
       def objects?(measure) = measure.end_with?("objects")
 
-      # Lines of gems are in no file of the repository.
+      # Lines of gems are not in the repository.
       def warning(line)
         place = "#{line[:file]}:#{line[:line]}"
         properties = { file: "#{@prefix}#{line[:file]}", line: line[:line].nonzero? }.compact if line[:own]
@@ -65,7 +65,7 @@ module Memprof
 
       def escape(text, characters) = Printable.line(text).gsub(characters, ESCAPES)
 
-      # Paths are from the directory of the program on; GitHub's from the root of the repository on.
+      # Paths are relative to the program's directory; GitHub's are relative to the root of the repository.
       def prefix(directory, workspace)
         return "" if workspace.to_s.empty? || !directory.start_with?("#{workspace}/")
 

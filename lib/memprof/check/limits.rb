@@ -6,9 +6,9 @@ require_relative "wording"
 
 module Memprof
   module Check
-    # How much worse a program may become.
+    # Limits for how much worse a program may become.
     class Limits
-      # A limit and whether it was kept: the name of the case, what it says, the measure it is about.
+      # The outcome of a limit: the name of the case, its text, its measure, whether it failed.
       Outcome = Struct.new(:name, :text, :measure, :failed, keyword_init: true)
 
       PERCENT = /\A(\d+(?:\.\d+)?)\s*%?\z/
@@ -19,7 +19,7 @@ module Memprof
         text[PERCENT, 1]&.to_r || raise(ArgumentError, "#{text.inspect} is not a percentage")
       end
 
-      # A number of objects, or with a unit a size: the measure and the number.
+      # A number of objects, or with a unit a size: returns the measure and the number.
       def self.retained(text)
         return [:retained_objects, Integer(text, 10)] if text.match?(/\A\d+\z/)
 
@@ -31,7 +31,7 @@ module Memprof
         @max_retained = max_retained
       end
 
-      # An outcome for each measure, and for the limit of what is retained.
+      # An outcome for each measure, and for the limit of retained objects or bytes.
       def judge(comparison)
         outcomes = Comparison::MEASURES.map { |measure| increase(measure, comparison.totals[measure]) }
         outcomes << retained(comparison.totals) if @max_retained
@@ -51,7 +51,7 @@ module Memprof
         change[:change].positive? && change[:change] * 100 > change[:before] * @max_increase
       end
 
-      # As many as it takes to read that it is more than allowed: +2.04 %, if that is 2 %.
+      # As many digits as needed to show that the limit is exceeded: +2.04 %, if that is 2 %.
       def digits(change)
         return 1 unless change[:before].positive?
 

@@ -4,15 +4,15 @@ require_relative "../cell"
 
 module Memprof
   module Check
-    # What a comparison says in words.
+    # A comparison in words.
     module Wording
       KINDS = %i[allocated retained].freeze
-      # How a line was found again.
+      # How a line was matched.
       MATCHES = {
         same: nil, moved: "moved from", method_renamed: "method renamed, was", nearest: "nearest to",
         file_renamed: "file renamed, was", new: "new", gone: "gone"
       }.freeze
-      # How many lines were found again in which way.
+      # Labels for the number of lines matched in each way.
       WAYS = {
         same: "same line", moved: "moved", method_renamed: "method renamed",
         nearest: "nearest line of the method", file_renamed: "file renamed", new: "new", gone: "gone"
@@ -27,12 +27,12 @@ module Memprof
         # "allocated bytes: from 1.0 KiB to 2.0 KiB (+100.0 %)"
         def change(measure, change, digits = 1) = "#{measure(measure)}: #{from_to(measure, change, digits)}"
 
-        # What was was allocated, or retained: objects and bytes.
+        # Allocated or retained objects and bytes.
         def kind(kind, totals)
           %w[objects bytes].map { |unit| from_to(:"#{kind}_#{unit}", totals[:"#{kind}_#{unit}"]) }.join(", ")
         end
 
-        # What a line costs more or less: "+200 objects (+6.5 KiB) allocated".
+        # The change of a line: "+200 objects (+6.5 KiB) allocated".
         def difference(row)
           parts = KINDS.filter_map do |kind|
             objects, bytes = row.values_at(:"#{kind}_objects", :"#{kind}_bytes").map { |part| part[:change] }
@@ -46,7 +46,7 @@ module Memprof
 
         def line(line) = "#{difference(line)}: #{line[:class]} in #{line[:method]}"
 
-        # How a line was found again; nil if it is where it was.
+        # How a line was matched; nil if it is at the same place.
         def found(line)
           match = line[:match].to_sym
           # Another text on the same line.
@@ -60,7 +60,7 @@ module Memprof
           "#{number == number.to_i ? number.to_i : number} %"
         end
 
-        # How a number became another: "+1.2 %"; nil if it did not, or was 0.
+        # The relative change of a number: "+1.2 %"; nil if it is unchanged, or was 0.
         def relative(change, digits = 1)
           return unless change[:before].positive? && !change[:change].zero?
 

@@ -4,11 +4,11 @@ require "socket"
 
 module Memprof
   module Control
-    # The socket's file.
+    # The socket file.
     module Address
-      # Bytes that a Unix socket's path may have (sun_path, with the null byte at its end).
+      # Maximum bytes of a Unix socket's path (sun_path without its terminating null byte).
       LONGEST = RUBY_PLATFORM.include?("linux") ? 107 : 103
-      # Clients that may wait for their turn.
+      # Maximum number of clients in the queue.
       WAITING = 128
       private_constant :WAITING
 
@@ -17,7 +17,7 @@ module Memprof
 
         def name(pid) = "memprof-#{pid}.sock"
 
-        # Listens, mode 0600. A socket without a listener is replaced.
+        # Listens, mode 0600. Replaces a socket without a listener.
         def listen(path)
           raise Error, "#{path} is longer than a socket's path may be" if path.bytesize > LONGEST
 
@@ -27,27 +27,26 @@ module Memprof
           raise Error, "can't make #{path}: #{Output.reason(e)}"
         end
 
-        # Removes the sockets of processes that were killed.
+        # Removes the sockets of killed processes.
         def sweep(directory)
           Dir.glob("memprof-*.sock", base: directory).first(200).each do |name|
             path = File.join(directory, name)
             File.unlink(path) if !running?(name[/\d+/].to_i) && File.owned?(path) && stale?(path)
           rescue SystemCallError
-            nil # another one's, or gone
+            nil # another user's, or gone
           end
         end
 
         private
 
-        # The mode is that of the socket before it has a name (Linux); it is never open for others, not for a
-        # moment.
+        # The mode is set before the socket has a name (Linux): others cannot open it, not even for a moment.
         def bind(path)
           socket = Socket.new(:UNIX, :STREAM)
           mode = File.for_fd(socket.fileno, autoclose: false)
           begin
             mode.chmod(0o600)
           rescue SystemCallError
-            nil # not so on this system: only its owner is listened to anyway
+            nil # not supported here: only its owner is served anyway
           end
           socket.bind(Addrinfo.unix(path))
           File.chmod(0o600, path)
@@ -65,7 +64,7 @@ module Memprof
 
           File.unlink(path)
         rescue Errno::ENOENT
-          nil # as it should be
+          nil # the usual case
         end
 
         def stale?(path)
@@ -82,7 +81,7 @@ module Memprof
           socket&.close
         end
 
-        # The number may be one of another container with the same directory: hence the look at the socket.
+        # Another container with the same directory may use that id: hence the check of the socket.
         def running?(pid)
           Process.kill(0, pid)
           true

@@ -6,21 +6,21 @@ require_relative "wire"
 
 module Memprof
   module Control
-    # Asks a process that has loaded `memprof/signal`.
+    # Sends requests to a process that has loaded `memprof/signal`.
     class Client
-      # Bytes of an answer. Only the sites of a large program are many.
+      # Maximum bytes of an answer. Only the sites of a large program need many.
       LIMIT = 1 << 20
       LIMITS = { "stats" => 64 << 20 }.freeze
       SECONDS = 30
-      # Seconds between two attempts while too many other clients wait for a connection.
+      # Seconds between two attempts while too many other clients are waiting.
       GLANCE = 0.02
       # LOCAL_PEERPID of macOS, at level SOL_LOCAL.
       PEER_PID = [0, 2].freeze
       private_constant :LIMIT, :LIMITS, :SECONDS, :GLANCE, :PEER_PID
 
       class << self
-        # A connection to the process `pid` of the user `uid` (nil where that is unknown). Nil if another one
-        # listens there, or none. The path may be that of a descriptor, /proc/self/fd/N.
+        # A connection to the process `pid` of the user `uid` (nil if unknown). Nil if another process, or
+        # none, listens there. The path may be that of a descriptor, /proc/self/fd/N.
         def connect(path, pid:, uid:)
           return unless File.stat(path).socket? && path.bytesize <= Address::LONGEST
 
@@ -53,8 +53,8 @@ module Memprof
           raise
         end
 
-        # By the credentials that the kernel noted when that process called listen(2): it may have been root
-        # then, and given that up since.
+        # Checks the credentials that the kernel recorded at listen(2): the process may have been root then,
+        # and dropped it since.
         def peer?(socket, pid, uid)
           if Socket.const_defined?(:SO_PEERCRED)
             peer, user = socket.getsockopt(:SOCKET, :PEERCRED).unpack("iI")
@@ -76,7 +76,7 @@ module Memprof
         @limit = LIMIT
       end
 
-      # Asks, and passes a descriptor along with the request: `pass` is an IO, which stays open here.
+      # Sends a request, with an optional descriptor: `pass` is an IO, which remains open here.
       def ask(request, pass: nil, seconds: SECONDS)
         @limit = LIMITS.fetch(request[:do], LIMIT)
         Wire.write(@socket, request, seconds: seconds, pass: pass)
@@ -86,7 +86,7 @@ module Memprof
       def answer(seconds: SECONDS)
         answer = Wire.read(@socket, seconds: seconds, limit: @limit, ahead: @ahead)
         raise Broken, "the process ended, or broke off" unless answer
-        # The listener may have written anything, for a terminal to act on.
+        # The listener may have written anything, even terminal escape sequences.
         raise Broken, Printable.line(answer["error"]) unless answer["ok"]
 
         answer

@@ -4,8 +4,8 @@ require_relative "../session"
 
 module Memprof
   module Control
-    # Connections of commands that have the process track for as long as they run: however one of them ends,
-    # the kernel closes its connection. Tracking ends with the last one, unless the program wants it, too.
+    # Connections of commands that keep tracking on while they run: however a command ends, the kernel closes
+    # its connection. Tracking ends with the last one, unless the program wants it, too.
     class Leases
       MOST = 16
       private_constant :MOST
@@ -23,7 +23,7 @@ module Memprof
 
         session = Session.prepare(**options)
         session.leased = true
-        # Before it is open: a child that is forked now must know that it has inherited it.
+        # Assigned before it is open: a child that is forked now must know that it has inherited it.
         before = @session
         @session = session
         began = session.open_for(Memprof)

@@ -5,13 +5,13 @@ require_relative "wire"
 require_relative "../loading"
 
 module Memprof
-  # Before they are wanted: by then the process may have another root, or no right to read files.
+  # Loaded in advance: later, the process may have another root, or no permission to read files.
   %i[Dump Memory].each { |part| Loading.part(part) }
 
   module Control
-    # What a process can be asked for: `{"do":"ping"}`, `start`, `stop`, `stats`, `memory`, `dump`. Each
-    # answer has `"ok"`, and `"error"` if that is false. A `start` with `"lease":true` keeps the connection:
-    # tracking ends with it.
+    # The requests that a process accepts: `{"do":"ping"}`, `start`, `stop`, `stats`, `memory`, `dump`. Each
+    # answer has `"ok"`, and `"error"` if that is false. A `start` with `"lease":true` keeps the connection
+    # open: tracking ends with it.
     class Requests
       SECONDS = 5
       private_constant :SECONDS
@@ -23,8 +23,8 @@ module Memprof
         @leases = Leases.new
       end
 
-      # Answers, at once or, for a dump, once more when it is whole. Takes from `passed` what it closes
-      # itself, and returns whether it keeps the connection, too.
+      # Answers at once, and again after a dump is complete. Removes descriptors from `passed` that it closes
+      # itself, and returns whether it keeps the connection open.
       def handle(request, client, passed)
         case request["do"]
         when "dump" then return dump(request, client, passed)
@@ -74,8 +74,8 @@ module Memprof
         { lines: rows.map { |row| Printable.line(row) } }
       end
 
-      # Writes into the descriptor that the client has passed. The dump's own thread may end before the first
-      # answer is out: it waits for its turn.
+      # Writes to the descriptor passed by the client. The dump's own thread may finish before the first
+      # answer is sent: it waits for its turn.
       def dump(request, client, passed)
         raise Error, "no descriptor was passed for the dump to be written to" if passed.empty?
 
@@ -96,12 +96,12 @@ module Memprof
         end
       end
 
-      # What is not asked for is as the process is set.
+      # Options missing in the request default to the process's settings.
       def options(request)
         given = request.slice("format", "values", "compression").compact.transform_keys(&:to_sym)
         own = @dumper.options
         format = given.fetch(:format, own.format)
-        # The binary format is compressed inside already, whatever the process is set to.
+        # The binary format is already compressed, whatever the process's setting.
         compression = own.compression unless format.to_s == "binary"
         Dump::Options.new(values: own.values, compression: compression, **given, format: format)
       end

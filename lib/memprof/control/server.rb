@@ -5,12 +5,12 @@ require_relative "requests"
 
 module Memprof
   module Control
-    # Listens in the process that is looked at: to its own user and to root, one request at a time.
+    # Listens in the inspected process: to its own user and to root, one request at a time.
     class Server
       LIMIT = 64 * 1024
       SECONDS = 5
       GLANCE = 0.1
-      # The map of user ids outside of user namespaces: each id to itself.
+      # The user id map outside of user namespaces: each id maps to itself.
       ALL_USERS = [0, 0, (1 << 32) - 1].freeze
       OVERFLOW_UID = 65_534
       private_constant :LIMIT, :SECONDS, :GLANCE, :ALL_USERS, :OVERFLOW_UID
@@ -34,18 +34,18 @@ module Memprof
         @pid = Process.pid
       end
 
-      # What to wait for until something is to read.
+      # The sockets to wait for.
       def sockets = [@socket, *@requests.leases.connections]
 
       def serve(ready)
         Native.quiet do
-          # A lease has no more to say: it has ended, or is ended.
+          # A lease has nothing more to send: it has ended, or must end.
           ended = ready & @requests.leases.connections
           @requests.leases.close(ended) unless ended.empty?
           accept if ready.include?(@socket)
         end
       rescue SystemCallError
-        # The client went away; or no descriptor is left, and it will still be waiting: give way meanwhile.
+        # The client went away; or no descriptor is left, and it will still be waiting: yield meanwhile.
         sleep(GLANCE)
       end
 
@@ -57,7 +57,7 @@ module Memprof
         nil # removed already
       end
 
-      # In a forked child: the socket and all connections are its parent's.
+      # In a forked child: the socket and all connections are the parent's.
       def abandon
         @requests.leases.close
         [@socket, *@serving&.flatten].each(&:close)
@@ -76,7 +76,7 @@ module Memprof
         @serving = [client, passed]
         return reject(client) unless allowed?(client)
 
-        # One request, one line: what is after it is taken for nothing.
+        # One request, one line: the rest is ignored.
         request = Wire.read(client, seconds: SECONDS, limit: LIMIT, passed: passed)
         kept = @requests.handle(request, client, passed) if request
       rescue StandardError => e
@@ -87,8 +87,7 @@ module Memprof
         client.close unless kept
       end
 
-      # What it has said is taken first: a connection that is closed with something unread is torn down, and
-      # the answer with it.
+      # Reads its request first: closing a connection with unread data resets it, and the answer is lost.
       def reject(client)
         client.read_nonblock(LIMIT, exception: false) if client.wait_readable(GLANCE)
         @requests.refuse(client, "this is not your process")
@@ -99,7 +98,7 @@ module Memprof
         uid.zero? || (uid == Process.euid && !anyone?(uid))
       end
 
-      # Whether a user id may be that of any user: all that a user namespace does not map look the same in it.
+      # Whether a user id may belong to any user: a user namespace shows all unmapped ids as the same one.
       def anyone?(uid)
         return false unless uid == File.read("/proc/sys/kernel/overflowuid").to_i
 

@@ -7,23 +7,23 @@ require_relative "../clock"
 require_relative "../errors"
 
 module Memprof
-  # The conversation between a process that has loaded `memprof/signal` and the command: JSON objects, one on
-  # a line, over a Unix socket beside the dumps.
+  # The protocol between a process that has loaded `memprof/signal` and the command: JSON objects, one per
+  # line, over a Unix socket next to the dumps.
   module Control
-    # The other side broke off, took too long, or said what makes no sense.
+    # The other side disconnected, timed out, or sent an invalid message.
     class Broken < Error; end
 
-    # Lines over a socket, with an end to waiting. One descriptor may be passed along with a line.
+    # Lines over a socket, with timeouts. One descriptor may be passed with a line.
     module Wire
       CHUNK = 64 * 1024
-      # Bytes for descriptors that come with a chunk. The kernel closes those that find no room.
+      # Bytes for descriptors that arrive with a chunk. The kernel closes those that don't fit.
       ROOM = 64
       # A program may have SIGPIPE end it.
       FLAGS = Socket.const_defined?(:MSG_NOSIGNAL) ? Socket::MSG_NOSIGNAL : 0
       private_constant :CHUNK, :ROOM, :FLAGS
 
       class << self
-        # Adds passed descriptors to `passed`, as IOs, for the caller to close; without it they are not taken.
+        # Adds received descriptors to `passed`, as IOs, for the caller to close; without it, receives none.
         def read(io, seconds:, limit:, ahead: String.new, passed: nil)
           deadline = Clock.now + seconds
           looked = 0
@@ -52,7 +52,7 @@ module Memprof
             next if written == :wait_writable
 
             rest = rest.byteslice(written..)
-            rights = nil # they went with the first bytes
+            rights = nil # sent with the first bytes
           end
         rescue SystemCallError, IOError => e
           raise Broken, e.message
@@ -70,7 +70,7 @@ module Memprof
 
         def take_passed(io, passed)
           chunk, _, flags, *controls = io.recvmsg_nonblock(CHUNK, 0, ROOM, scm_rights: true, exception: false)
-          # Nil at the end, from Ruby 3.3 on.
+          # Nil at EOF, since Ruby 3.3.
           return chunk if chunk.nil? || chunk == :wait_readable
 
           controls.each { |control| passed.concat(control.unix_rights) if control.cmsg_is?(:SOCKET, :RIGHTS) }

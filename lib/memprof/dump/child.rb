@@ -5,13 +5,13 @@ require_relative "../clock"
 
 module Memprof
   module Dump
-    # A dump that a forked child writes, while the threads of this process go on. The child runs no Ruby code;
-    # it says in one line how it went, and this side waits for that line.
+    # A dump written by a forked child, while the threads of this process continue. The child runs no Ruby
+    # code; it reports its result in one line, and this side waits for that line.
     class Child
-      # Seconds to wait at most for a collection that is under way, which the child would have to finish.
+      # Maximum seconds to wait for a GC in progress, which the child would have to finish.
       PATIENCE = 0.25
       STEP = 0.005
-      # Seconds without progress after which the child is taken for stuck.
+      # Seconds without progress after which the child counts as stuck.
       STALLED = 60
       LINE = 64 * 1024
       private_constant :PATIENCE, :STEP, :LINE
@@ -26,8 +26,8 @@ module Memprof
         child&.finish
       end
 
-      # Waits until no collection is half done, but not for long. By the clock: where other threads are busy,
-      # each step takes as long as these please.
+      # Waits until no GC is in progress, but not for long. Uses the clock: with other busy threads, a step
+      # may take any time.
       def self.between_collections
         deadline = Clock.now + PATIENCE
         sleep(STEP) until GC.latest_gc_info(:state) == :none || Clock.now > deadline
@@ -35,7 +35,7 @@ module Memprof
 
       def initialize(file)
         @file = file
-        # Its process id, and the descriptor of what it says.
+        # Its process id, and the descriptor of its output.
         @made = []
       end
 
@@ -58,7 +58,7 @@ module Memprof
         counts
       end
 
-      # Leaves nothing behind, also if the waiting thread is being ended.
+      # Leaves nothing behind, even if the waiting thread is being killed.
       def finish
         reader.close if @reader || (@made[1] && !@opened)
         return unless pid
@@ -69,10 +69,10 @@ module Memprof
 
       private
 
-      # Nil if it was never made, or is gone.
+      # Nil if it was never forked, or is gone.
       def pid = @made[0]
 
-      # The GC closes it, if nothing else does: if this is ended halfway, it must not be opened again.
+      # The GC closes it if nothing else does: if this is interrupted, it must not be opened again.
       def reader
         return @reader if @reader
 
@@ -104,11 +104,11 @@ module Memprof
         !@stalled
       end
 
-      # Grows while the child works: the size of its file, or, as a pipe has none, its processor time. Nil
-      # where the system keeps that to itself.
+      # Grows while the child works: the size of its file, or, for a pipe, its CPU time. Nil where the system
+      # does not expose that.
       def progress = @file.respond_to?(:size) ? @file.size : processor_time
 
-      # By the number that clock_getcpuclockid(3) has for a process on Linux.
+      # Uses the clock id that clock_getcpuclockid(3) returns for a process on Linux.
       def processor_time
         Process.clock_gettime((~pid << 3) | 2) if RUBY_PLATFORM.include?("linux")
       rescue SystemCallError
@@ -121,7 +121,7 @@ module Memprof
         nil # it has ended
       end
 
-      # A server that waits for any child may get it first.
+      # A server that waits for any child may reap it first.
       def reap
         kill if @stalled
         _, status = Process.wait2(pid)

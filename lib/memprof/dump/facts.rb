@@ -9,11 +9,11 @@ require_relative "threads"
 
 module Memprof
   module Dump
-    # What Ruby says about a process, for the lines of a dump that are about no object: as the extension takes
-    # it. For a format that has none, nothing is asked: that takes a millisecond or more, in which thousands
-    # of objects are dumped.
+    # Ruby's facts about a process, for the lines of a dump that describe no object, in the form that the
+    # extension takes. For a format without such lines they are not collected: that takes a millisecond or
+    # more, enough to dump thousands of objects.
     module Facts
-      # For a dump of some objects: what process they are from.
+      # For a dump of some objects: the process they belong to.
       def self.header(options)
         Loading.json
         facts = options.to_native
@@ -27,7 +27,7 @@ module Memprof
         of_the_heap(options).merge(after: ProcNotes.notes(options))
       end
 
-      # The same without open files and sizes of the process: a heap in memory is not asked for them.
+      # The same without open files and process sizes: a heap in memory does not need them.
       def self.of_the_heap(options)
         Loading.json
         globals = Globals.read

@@ -6,9 +6,9 @@ require_relative "values"
 
 module Memprof
   module Dump
-    # The frames that were running when the dump was asked for, and names of source files in the lines of a
-    # dump. Code that a program evaluates has any name that the program gives it, which is a value of the
-    # program: a dump without contents does not contain it.
+    # The frames at the time of the dump, and names of source files in the lines of a dump. Evaluated code has
+    # any name that the program gives it, which is data of the program: a dump without contents does not
+    # contain it.
     module Frames
       LIMIT = 1000
       private_constant :LIMIT
@@ -20,7 +20,7 @@ module Memprof
           frames.each_with_index.map { |location, index| ["frame", json(location, index, options.contents?)] }
         end
 
-        # Threads whose frames show what the program was doing: those of a thread of memprof's own do not.
+        # The thread whose frames show the program's work: those of memprof's own threads do not.
         def subject = Thread.current.thread_variable_get(:memprof) ? Thread.main : Thread.current
 
         def path(location, contents)
@@ -28,7 +28,7 @@ module Memprof
           contents || Native.source_file?(path) ? path : Values::HIDDEN
         end
 
-        # A frame as Ruby writes it, with that name.
+        # A frame as Ruby prints it, with that name.
         def line(location, contents)
           line = Printable.utf8(location.to_s)
           shown = path(location, contents)

@@ -6,15 +6,15 @@ module Memprof
   module Dump
     # Global variables and their values.
     module Globals
-      # These belong to the frame that reads them, some under a second name, and say nothing here.
+      # These belong to the frame that reads them, some under a second name, and are meaningless here.
       OF_A_FRAME = %i[$~ $& $` $' $+ $_ $LAST_MATCH_INFO $MATCH $PREMATCH $POSTMATCH $LAST_PAREN_MATCH
         $LAST_READ_LINE].freeze
-      # To read these is to be warned.
+      # Reading these prints a warning.
       DEPRECATED = %i[$= $IGNORECASE $KCODE $-K $SAFE].freeze
-      # To read this takes the next file off ARGV, and opens it.
+      # Reading this takes the next file off ARGV, and opens it.
       TAKES_AN_ARGUMENT = %i[$FILENAME].freeze
       SKIPPED = (OF_A_FRAME + DEPRECATED + TAKES_AN_ARGUMENT).freeze
-      # These have another value while they are read.
+      # These change while they are read.
       VERBOSITY = {
         :$VERBOSE => :itself.to_proc, :$-v => :itself.to_proc, :$-w => :itself.to_proc,
         :$-W => ->(verbose) { [nil, false, true].index(verbose) }
@@ -22,7 +22,7 @@ module Memprof
       private_constant :OF_A_FRAME, :DEPRECATED, :TAKES_AN_ARGUMENT, :SKIPPED, :VERBOSITY
 
       class << self
-        # What interrupts the program meanwhile (`Timeout`) waits: it would be taken for what a getter raises.
+        # Defers interrupts (`Timeout`): they would be mistaken for an exception of a getter.
         def read
           names = (global_variables - SKIPPED).grep_v(/\A\$\d/)
           Thread.handle_interrupt(Object => :never) do
@@ -40,12 +40,12 @@ module Memprof
         def entry(name, verbose)
           [name.name, VERBOSITY.fetch(name) { ->(_) { value(name) } }.call(verbose)]
         rescue SignalException
-          raise # Ctrl-C does not wait
+          raise # Ctrl-C takes effect at once
         rescue Exception # rubocop:disable Lint/RescueException -- a getter of C code may raise what it likes
           nil
         end
 
-        # Ruby has no other way. The names are Ruby's own list, nothing that was written by anybody.
+        # Ruby has no other way. The names come from Ruby's own list, not from user input.
         def value(name)
           eval(name.name, binding, __FILE__, __LINE__) # rubocop:disable Security/Eval
         end

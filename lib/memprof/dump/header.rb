@@ -6,7 +6,7 @@ require_relative "../version"
 
 module Memprof
   module Dump
-    # The first line of a dump: which process it is of, when, and what the collector had done.
+    # The first line of a dump: its process, the time, and the state of the GC.
     module Header
       VERSION = 1
       private_constant :VERSION
@@ -17,7 +17,7 @@ module Memprof
             _id: "header", type: "header", format: "memprof", version: VERSION, **process(options),
             ruby: RUBY_DESCRIPTION, ruby_version: RUBY_VERSION, platform: RUBY_PLATFORM,
             memprof: Memprof::VERSION, **moment, **collector,
-            # Where only memprof/heap was loaded, nothing has been started.
+            # If only memprof/heap is loaded, tracking has not been started.
             tracking: Memprof.respond_to?(:running?) && Memprof.running?
           })
         end
@@ -32,9 +32,9 @@ module Memprof
             arguments: ARGV.map { |argument| Printable.utf8(argument) })
         end
 
-        # A name that is no text, or none at all, is no reason to have no dump.
+        # A missing or invalid name must not prevent a dump.
         def hostname
-          Loading.load("etc") unless defined?(Etc) # not there in a process that `memprof attach` has entered
+          Loading.load("etc") unless defined?(Etc) # not loaded in a process that `memprof attach` has entered
           Printable.utf8(Etc.uname[:nodename])
         rescue SystemCallError
           nil
@@ -45,7 +45,7 @@ module Memprof
           { time: time.strftime("%FT%T.%6NZ"), time_us: (time.to_i * 1_000_000) + time.usec }
         end
 
-        # Where objects may have moved, an address in this dump and in another one may be two objects.
+        # Where objects may have moved, the same address in two dumps may be two objects.
         def collector
           moves = GC.respond_to?(:auto_compact) && GC.auto_compact ? true : false
           compactions = GC.stat[:compact_count].to_i

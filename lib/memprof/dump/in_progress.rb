@@ -4,25 +4,24 @@ require_relative "../output"
 
 module Memprof
   module Dump
-    # A file that is being written as `PATH.IN_PROGRESS`, and gets its name when it is whole. Whoever waits
-    # for the dump can see it grow.
+    # A file that is written as `PATH.IN_PROGRESS` and renamed when it is complete. A process that waits for
+    # the dump can watch it grow.
     #
-    # The writer holds a lock on it. So a file without one is what a process left that was killed, and may be
-    # replaced.
+    # The writer has it locked. So an unlocked file was left behind by a killed process, and may be replaced.
     module InProgress
       SUFFIX = ".IN_PROGRESS"
       WRITE = File::WRONLY | File::BINARY
       LOOK = File::RDONLY | File::NOFOLLOW | File::NONBLOCK
-      # Dumps that a process makes when it is asked from outside, see OnSignal::Dumper.
+      # Dumps that a process writes on request from outside, see OnSignal::Dumper.
       NAMED_AFTER_PROCESS = /\Amemprof-(?<pid>\d+)-[\d-]+\.[a-z.]+#{SUFFIX}\z/
       private_constant :WRITE, :LOOK, :NAMED_AFTER_PROCESS
 
       class << self
-        # Opens a new file for a block, mode 0600, and renames it to `path` when the block has ended. What was
-        # at `path` is replaced; a link there, or at the temporary name, is never followed. If anything fails,
-        # or the thread is ended, the file is removed and what was at `path` stays.
+        # Opens a new file for a block, mode 0600, and renames it to `path` when the block has ended. An
+        # existing file at `path` is replaced; a link there, or at the temporary name, is never followed. If
+        # anything fails, or the thread is killed, the new file is removed and the existing one remains.
         def open(path)
-          # Not what a method returns: at its end, before that is assigned, the thread may be ended.
+          # Not a return value: the thread may be killed before it is assigned.
           made = []
           opened = false
           temporary = path + SUFFIX
@@ -38,25 +37,25 @@ module Memprof
         rescue SystemCallError, IOError => e
           raise Output.failure(path, e)
         ensure
-          if made&.any? # nil if this ends where it begins
+          if made&.any? # nil if interrupted before the first line
             file = File.for_fd(made.first, WRITE) unless opened
             discard(file, temporary) if temporary
           end
         end
 
-        # Removes what processes left in a directory that were killed while they wrote dumps there: files
-        # named after a process that is no more, without a lock. A process of another container may have that
-        # number and write, but then it has the lock.
+        # Removes leftovers of processes that were killed while they wrote dumps to a directory: unlocked
+        # files named after a process that no longer exists. A process of another container may have that id
+        # and be writing, but then it has the lock.
         def sweep(directory)
           Dir.each_child(directory) do |name|
             pid = name[NAMED_AFTER_PROCESS, :pid]
             remove_stale(File.join(directory, name)) if pid && !running?(pid.to_i)
           end
         rescue SystemCallError
-          nil # it can't be read, so whether anything is left there is not known
+          nil # unreadable, so there may be leftovers
         end
 
-        # Removes a file of this user that no process writes any more.
+        # Removes a file of this user that no process is writing.
         def remove_stale(path)
           File.open(path, LOOK) do |file|
             stat = file.stat
@@ -64,7 +63,7 @@ module Memprof
             File.unlink(path) if stale && same?(file, path)
           end
         rescue SystemCallError
-          nil # gone in between, or a link, or not ours to remove
+          nil # deleted in between, or a link, or owned by another user
         end
 
         private
@@ -74,7 +73,7 @@ module Memprof
         rescue Errno::ESRCH, RangeError
           false
         rescue SystemCallError
-          true # somebody else's
+          true # another user's
         end
 
         def create(path, made)
@@ -84,7 +83,7 @@ module Memprof
           retry
         end
 
-        # Removes what a killed process left. Raises if it is anything else.
+        # Removes a leftover of a killed process. Raises if it is anything else.
         def replace(path)
           File.open(path, LOOK) do |old|
             refuse(path, "something other than a file is there") unless old.stat.file?
@@ -93,12 +92,12 @@ module Memprof
             File.unlink(path) if same?(old, path)
           end
         rescue Errno::ENOENT
-          nil # gone in between
+          nil # deleted in between
         rescue Errno::ELOOP
           refuse(path, "a symbolic link is in the way")
         end
 
-        # Who asked looked before, but a dump takes its time. A link is replaced: nothing is lost by that.
+        # The caller checked earlier, but a dump takes time. A link is replaced: nothing is lost by that.
         def keep_device(path)
           refuse(path, "a device or a pipe is there now") if Native.kind_of_file(path) == "other"
         end
@@ -115,11 +114,11 @@ module Memprof
           false
         end
 
-        # Not by Ruby's own functions: before these take the name away, the thread may be ended once more.
+        # Without Ruby's own functions: the thread may be killed again before they remove the name.
         def discard(file, path)
           Native.remove_file(path)
         rescue SystemCallError
-          nil # what it is in can't be written any more: nothing can be done about it
+          nil # its directory is no longer writable: nothing can be done
         ensure
           file&.close
         end

@@ -5,10 +5,10 @@ require_relative "target"
 
 module Memprof
   module Dump
-    # How a dump is to be written, checked before anything is.
+    # Options for writing a dump, checked before anything is written.
     class Options
       FORMATS = %i[memprof objspace binary heap_dump].freeze
-      # What is written of strings, symbols, regexps and values of variables.
+      # How to write strings, symbols, regexps and values of variables.
       VALUES = %i[full truncate hash length none].freeze
       COMPRESSIONS = %i[none gzip zstd].freeze
       ENDINGS = { ".gz" => :gzip, ".zst" => :zstd }.freeze
@@ -34,13 +34,13 @@ module Memprof
           raise(ArgumentError, "unknown #{name} #{word.inspect}; expected one of: #{known.join(", ")}")
       end
 
-      # Whether it is text, which people can read.
+      # Whether the dump is human-readable text.
       def text? = compression == :none && format != :binary
 
-      # Whether the format has lines that are about no object.
+      # Whether the format has lines that describe no object.
       def notes? = format != :objspace
 
-      # Refuses to write what is no text to a terminal, and to replace or follow a link to a device.
+      # Refuses to write binary data to a terminal, and to replace or follow a link to a device.
       def check_target(target)
         Target.check(target)
         return if text? || !Target.terminal?(target)
@@ -49,17 +49,17 @@ module Memprof
                              "terminal: give a path, or send the output to a file or a pipe"
       end
 
-      # Whether contents of the program are to be in the dump: its arguments, names of its files.
+      # Whether the dump may contain data of the program: its arguments, names of its files.
       def contents? = %i[full truncate].include?(values)
 
-      # What file names end with.
+      # The file extension.
       def ending
         return BINARY if format == :binary
 
         ".json#{ENDINGS.key(compression)}"
       end
 
-      # As the extension takes them.
+      # The options for the extension.
       def to_native = { format: format.to_s, values: values.to_s, compression: compression.to_s }
 
       private

@@ -2,7 +2,7 @@
 
 module Memprof
   module Dump
-    # A dump for people: one object after another, indented. What is about the dump itself, such as its first
+    # A dump for people: one object after another, indented. Data about the dump itself, such as its first
     # line, is left out.
     module Pretty
       ABOUT_THE_DUMP = %w[header footer].freeze
@@ -24,7 +24,7 @@ module Memprof
           end
         end
 
-        # The whole is one array: a bracket or a comma stands before each line, and a bracket on the last one.
+        # The dump is one array: each line starts with a bracket or a comma, and the last one is a bracket.
         def array(file, io)
           separator = "["
           file.each_line do |line|

@@ -4,16 +4,16 @@ require_relative "../printable"
 
 module Memprof
   module Dump
-    # Open files and sizes of the process, from /proc. Where there is none, as on macOS, they are left out.
+    # Open files and sizes of the process, from /proc. Left out where it does not exist, as on macOS.
     #
-    # The extension reads them: since Ruby 3.2 each look at a file from Ruby lets all other threads run first,
-    # and where three of them are busy that takes 0.3 seconds each.
+    # The extension reads them: since Ruby 3.2 each file access from Ruby lets all other threads run first,
+    # and with three busy threads that takes 0.3 seconds each.
     module ProcNotes
       # By the type bits of a file's mode, see stat(2). An epoll or a timer has none.
       TYPES = { 0o100000 => "REG", 0o040000 => "DIR", 0o020000 => "CHR", 0o060000 => "BLK",
                 0o010000 => "FIFO", 0o140000 => "sock" }.freeze
       MODES = { File::RDONLY => "r", File::WRONLY => "w", File::RDWR => "u" }.freeze
-      ACCESS = 3 # O_ACCMODE: the bits of the flags that say which
+      ACCESS = 3 # O_ACCMODE: the mask of the access mode
       private_constant :TYPES, :MODES, :ACCESS
 
       class << self

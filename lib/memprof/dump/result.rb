@@ -3,7 +3,7 @@
 module Memprof
   # Dumps of the heap.
   module Dump
-    # What a dump came to.
+    # The outcome of a dump.
     #
     # @example
     #   result = Memprof.dump_all("heap.json")
@@ -18,15 +18,15 @@ module Memprof
       attr_reader :objects
       # @return [Integer] references between them
       attr_reader :references
-      # @return [Integer] bytes that the objects take in Ruby's heap and by malloc
+      # @return [Integer] bytes of the objects in Ruby's heap and in malloc
       attr_reader :memsize
       # @return [Integer] bytes of the dump itself
       attr_reader :bytes
-      # @return [Float] how long it took
+      # @return [Float] duration
       attr_reader :seconds
 
       # @api private
-      # @param counts [Hash{String => Integer}] as the extension gives them
+      # @param counts [Hash{String => Integer}] from the extension
       def self.from(counts, path:, format:, seconds:)
         numbers = counts.values_at("objects", "references", "memsize", "bytes").map(&:to_i)
         new(path, format, *numbers, seconds)

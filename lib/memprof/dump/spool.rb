@@ -5,15 +5,14 @@ require_relative "../output"
 
 module Memprof
   module Dump
-    # A dump on its way to an IO. It is written to a file without a name first: the extension holds the GVL
-    # while it writes, so a reader in this very process could never empty a pipe.
+    # A temporary file for a dump to an IO. The dump goes to an unnamed file first: the extension holds the
+    # GVL while it writes, so a reader in the same process could never empty a pipe.
     module Spool
       READ_WRITE = File::RDWR | File::BINARY
       private_constant :READ_WRITE
 
       class << self
-        # Yields a file, and copies to `target` what the block has put there. If the block fails, the target
-        # is not touched.
+        # Yields a file, and copies its contents to `target`. If the block fails, the target is not touched.
         def to(target, pretty: nil)
           nameless do |file|
             value = yield(file)
@@ -23,9 +22,9 @@ module Memprof
           end
         end
 
-        # Yields a new file that has no name any more.
+        # Yields a new file that no longer has a name.
         def nameless
-          # Not what a method returns: before that is assigned, the thread may be ended.
+          # Not a return value: the thread may be killed before it is assigned.
           made = []
           opened = false
           path = File.join(directory, ".memprof-#{Process.pid}-#{Random.urandom(6).unpack1("H*")}.tmp")
@@ -42,10 +41,10 @@ module Memprof
           file&.close
         end
 
-        # The directory for files without a given place.
+        # The directory for temporary files.
         def directory
           Loading.load("tmpdir") unless defined?(Dir.tmpdir) # as for the header
-          # It rescues all that is raised in it.
+          # It rescues every exception raised in it.
           Thread.handle_interrupt(StandardError => :never) { Dir.tmpdir }
         rescue ArgumentError => e
           raise Error,
@@ -55,7 +54,7 @@ module Memprof
         private
 
         def copy(file, io)
-          io.flush if io.respond_to?(:flush) # what was printed before comes before
+          io.flush if io.respond_to?(:flush) # earlier output comes first
           IO.copy_stream(file, io)
         end
       end

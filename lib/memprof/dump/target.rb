@@ -5,11 +5,11 @@ require_relative "../paint"
 
 module Memprof
   module Dump
-    # Where a dump is to go: looked at before anything is made, by path as well as by IO.
+    # The destination of a dump: checked before anything is created, by path as well as by IO.
     #
     # A file is replaced, as is a link to one. A device, a pipe and names such as /dev/stdout are written to.
-    # A link to a device or a pipe is neither followed, as somebody may have planted it, nor replaced, as it
-    # may be one of the system's (/dev/stdin, by whatever path that is reached).
+    # A link to a device or a pipe is neither followed, as it may have been planted, nor replaced, as it may
+    # belong to the system (/dev/stdin, whatever its path).
     module Target
       LOOK = File::WRONLY | File::NOCTTY | File::NONBLOCK
       private_constant :LOOK
@@ -34,7 +34,7 @@ module Memprof
 
         private
 
-        # For a stream, too: its name leads to what it is.
+        # For a stream, too: its name shows what it is.
         def path_of(target)
           path = target.respond_to?(:to_path) ? target.to_path : target
           Output.full_path(path) if path.is_a?(String) && !Output.file_path(path)

@@ -6,10 +6,10 @@ require_relative "values"
 
 module Memprof
   module Dump
-    # What is known of each thread, for its line.
+    # The facts about each thread, for its line.
     module Threads
       FRAMES = 100
-      # Thread's own methods: a subclass may have others under these names.
+      # Thread's own methods: a subclass may override these names.
       METHODS = %i[status name priority group keys [] thread_variables thread_variable_get backtrace_locations
         native_thread_id].to_h { |name| [name, Thread.instance_method(name)] }.freeze
       private_constant :FRAMES, :METHODS
@@ -39,7 +39,7 @@ module Memprof
           }
         end
 
-        # In words: Ruby answers false for a thread that has ended and nil for one that raised.
+        # In words: Ruby returns false for a thread that has ended and nil for one that raised.
         def status(status)
           case status
           when false then "dead"

@@ -4,13 +4,13 @@ require_relative "../printable"
 
 module Memprof
   module Dump
-    # Values of variables, as the lines of a dump have them: numbers, true, false and null as in JSON, a
-    # symbol as `":name"`, every other object as its address.
+    # Values of variables in the lines of a dump: numbers, true, false and null as in JSON, a symbol as
+    # `":name"`, every other object as its address.
     module Values
-      # What stands for a number or a symbol in a dump without contents.
+      # Replaces a number or a symbol in a dump without contents.
       HIDDEN = "(hidden)"
       FIXNUMS = -(2**62)..(2**62 - 1)
-      # Not the object's own method, which may be anything or missing. It writes the address last.
+      # Not the object's own method, which may be overridden or missing. Writes the address last.
       DESCRIBE = Kernel.instance_method(:to_s)
       private_constant :FIXNUMS, :DESCRIBE
 

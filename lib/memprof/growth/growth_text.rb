@@ -7,7 +7,7 @@ require_relative "../units"
 
 module Memprof
   class Growth
-    # Growth for people: one line a site, with its slope and a picture of its counts.
+    # Growth for people: one line per site, with its slope and a sparkline of its counts.
     class GrowthText
       CLASS_WIDTH = 40
       private_constant :CLASS_WIDTH
@@ -40,7 +40,7 @@ module Memprof
         "#{Units.count(@growth.count)} #{verb} over #{@growth.runs} runs."
       end
 
-      # A line for each site of which it is known what retains its objects.
+      # One line for each site whose objects have a known retainer.
       def holders(bullet = "")
         lines = @growth.filter_map(&:holder).map { |holder| "#{bullet}#{holder}\n" }
         lines.any? ? "\n#{lines.join}" : ""
@@ -67,7 +67,7 @@ module Memprof
         ]
       end
 
-      # A leak of one object in a hundred runs is a leak, and not `+0.0`.
+      # A leak of one object in a hundred runs is a leak, not `+0.0`.
       def rate(objects)
         return "-" if objects.zero?
         return "+#{Units.count(objects.to_i)}" if objects >= 1 && objects == objects.to_i

@@ -5,11 +5,11 @@ require_relative "../wording"
 
 module Memprof
   class Growth
-    # What retains the objects of sites that grow, as far as the heap shows it while they are still tracked.
+    # Finds what retains the objects of growing sites in the heap, while they are still tracked.
     class Holders
       MOST = 10 # sites, as many as a message has
 
-      # Not known without room for the heap, or beside other Ractors: what grows is known all the same.
+      # Unknown if there is no room for the heap, or with other Ractors: the growth is known all the same.
       def self.of(sites)
         heap = Heap.capture
         holders = new(heap)
@@ -22,7 +22,7 @@ module Memprof
         @heap = heap
       end
 
-      # In words, what retains most of them.
+      # Describes what retains most of them.
       def of(site)
         row = @heap.merged_paths(where: filter(site), limit: 1)[:rows].first
         Wording.phrase(row[:retained_by]) if row
@@ -30,7 +30,7 @@ module Memprof
 
       private
 
-      # The heap has another name for an anonymous class than the site.
+      # The heap names an anonymous class differently than the site.
       def filter(site)
         return format("address = %#x", site.address) if site.address
 

@@ -2,9 +2,9 @@
 
 module Memprof
   class Growth
-    # How many objects of some classes the whole heap has after each run, those from before the first run
-    # included. A full buffer replaces an old object by a new one with each run: the new ones, which are
-    # tracked, get more, and the class does not.
+    # The number of objects of some classes in the whole heap after each run, including those from before the
+    # first run. A full buffer replaces an old object by a new one in each run: the number of new, tracked
+    # objects rises, but that of the class does not.
     class Population
       NAMELESS = /\A#<Class < (.+)>\z/
       private_constant :NAMELESS
@@ -14,7 +14,7 @@ module Memprof
         @counts = {}
       end
 
-      # Counts the objects of these classes, too, from the next run on.
+      # Also counts the objects of these classes from the next run on.
       def watch(names)
         (names.uniq - @classes.keys).each do |name|
           next unless (klass = find(name))
@@ -24,7 +24,7 @@ module Memprof
         end
       end
 
-      # Counts once more.
+      # Counts again.
       def add
         counts = Native.count_instances(@classes.values)
         @classes.each_key.zip(counts) { |name, count| @counts[name] << count }
@@ -48,7 +48,7 @@ module Memprof
 
       private
 
-      # Subclasses count with their class. A name may be no class's: classes can call themselves anything.
+      # Subclasses count as their class. A name may not be a real class: classes can call themselves anything.
       def find(name)
         found = Object.const_get(name[NAMELESS, 1] || name)
         found if found.is_a?(Class)

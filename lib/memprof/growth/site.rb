@@ -5,8 +5,8 @@ require_relative "../printable"
 
 module Memprof
   class Growth
-    # The objects of one class allocated at one line whose number, or whose contents, grow from run to run.
-    # A container that is older than the first run has no line. Frozen.
+    # The objects of one class allocated at one line whose number or contents grow from run to run. A
+    # container that is older than the first run has no line. Frozen.
     class Site
       include Located
 
@@ -16,16 +16,16 @@ module Memprof
       attr_reader :line
       # @return [String] class of the objects
       attr_reader :class_name
-      # @return [Float] objects more with each run, the best estimate; 0.0 if only the contents grow
+      # @return [Float] additional objects per run, the best estimate; 0.0 if only the contents grow
       attr_reader :slope
-      # @return [Float] objects more with each run, the least that the counts speak for
+      # @return [Float] additional objects per run, the lower bound that the counts support
       attr_reader :low
       # @return [Array<Integer>] objects alive after each run
       attr_reader :counts
-      # @return [Float, nil] bytes more with each run; nil if nothing was alive to be measured
+      # @return [Float, nil] additional bytes per run; nil if nothing was alive to be measured
       attr_reader :bytes
 
-      # @return [Array<Integer>, nil] bytes that the objects hold after each run, if only these grow
+      # @return [Array<Integer>, nil] bytes that the objects contain after each run, if only these grow
       attr_reader :contents
 
       # @return [String, nil] what retains most of the objects, as `POOL -> Array[*] -> Connection@history`;
@@ -33,7 +33,7 @@ module Memprof
       attr_reader :retained_by
 
       # @api private
-      # @return [Integer, nil] where the object was at the end, if there is one and it has no line
+      # @return [Integer, nil] the object's last address, if there is one object and it has no line
       attr_reader :address
 
       # @api private
@@ -51,7 +51,7 @@ module Memprof
         freeze
       end
 
-      # The same with what retains its objects.
+      # A copy with what retains its objects.
       #
       # @api private
       def with_holder(text)
@@ -88,7 +88,7 @@ module Memprof
         Printable.line("#<#{self.class} #{location} #{class_name} #{rate} a run>")
       end
 
-      # "String at app.rb:6 retained by NOTES -> Array[*]"; nil if it is not known by what.
+      # "String at app.rb:6 retained by NOTES -> Array[*]"; nil if the retainer is unknown.
       #
       # @api private
       def holder

@@ -4,24 +4,24 @@ require_relative "population"
 
 module Memprof
   class Growth
-    # A block that runs over and over, and what lives after each run.
+    # Runs a block repeatedly and records what is live after each run.
     class Watch
-      # More runs when in doubt, in multiples of those that were asked for: three times as many in all, then
-      # six times, and twelve times if growth may be slowing down. bench/leak_power.rb measures how often the
+      # Extra runs when in doubt, in multiples of the requested ones: three times as many in total, then six
+      # times, and twelve times if growth may be slowing down. bench/leak_power.rb measures how often the
       # verdict is wrong.
       MORE = [2, 3].freeze
       # Quantiles of the normal distribution for Laplace's test: below the first, growth may be slowing down,
-      # and twice as many runs are to show it; below the second it does, as a cache that fills up.
+      # and twice as many runs must show it; below the second it does, like a cache that fills up.
       DOUBT = -0.84
       SLOWS = -1.64
-      # Where a container was allocated that is older than the first run.
+      # Location of a container that is older than the first run.
       BEFORE = "(before the first run)"
       private_constant :MORE, :DOUBT, :SLOWS
 
       attr_reader :runs
 
-      # `matters`, called with the name of a class and the number of an anonymous one, says what counts; all
-      # does without it.
+      # `matters`, called with a class name and the number of an anonymous class, decides what counts; without
+      # it, everything does.
       def initialize(block, matters = nil)
         @block = block
         @matters = matters
@@ -32,7 +32,7 @@ module Memprof
       end
 
       def run(times)
-        # Not where it is made: the caller must have it by then, to close it.
+        # Not where it is created: the caller must have it by then, to close it.
         open if @session.closed?
         times.times do
           @block.call
@@ -45,9 +45,9 @@ module Memprof
         @runs += times
       end
 
-      # Runs so many times; from the middle on counts all objects of the classes that grow, to tell turnover
-      # from growth. While something grows it runs on, to tell a memo that fills up from a leak, but not more
-      # than `most` times in all.
+      # Runs so many times; from the middle on, counts all objects of the growing classes, to distinguish
+      # turnover from growth. While something grows it continues, to distinguish a filling memo from a leak,
+      # but never beyond `most` runs in total.
       def measure(times, most)
         run(times - times / 2)
         Native.quiet { watch_population }
@@ -56,8 +56,8 @@ module Memprof
         run([@runs, most - @runs].min) if Native.quiet { slowing? }
       end
 
-      # Runs on as long as something may grow: a full buffer, a cache that fills up and a leak in every fifth
-      # run look the same for a while.
+      # Continues as long as something may grow: a full buffer, a filling cache and a leak in every fifth run
+      # look the same for a while.
       def run_while_growing(times)
         MORE.each do |more|
           @suspects = Native.quiet { suspects }
@@ -69,22 +69,22 @@ module Memprof
         run(@runs) if Native.quiet { slowing? }
       end
 
-      # Counts by place, of what goes on growing at the same rate.
+      # Counts by place, where growth continues at the same rate.
       def series = steady(growing)
 
-      # Bytes by place, of contents that go on growing at the same rate. Empty if objects grow, because
-      # containers grow with what they hold.
+      # Bytes by place, where contents keep growing at the same rate. Empty if objects grow, because
+      # containers grow with their elements.
       def contents = series.any? ? {} : steady(growing_contents)
 
-      # Bytes that the objects of a place held after each run.
+      # Bytes that the objects of a place contained after each run.
       def bytes(place) = @contents.to_h.fetch(place)
 
-      # Where a container is that is older than the first run; nil of objects that have a line.
+      # Address of a container that is older than the first run; nil for objects that have a line.
       def address(place) = @addresses[place]
 
       def counts(place) = @series.to_h[place] || [1] * @runs
 
-      # Whether objects are missing, so that there may be growth where none was found.
+      # Whether objects are missing, so that growth may have gone unnoticed.
       def incomplete? = Native.incomplete?(@session.id)
 
       def profile
@@ -96,7 +96,7 @@ module Memprof
 
       private
 
-      # The books come after the first look at older containers, or they would be among them.
+      # The series are created after the first look at older containers, or they would be among them.
       def open
         @session.open
         Native.quiet { Native.contents(@session.id) }
@@ -105,8 +105,8 @@ module Memprof
         @addresses = {}
       end
 
-      # Objects, and bytes that they hold, by place and class. Anonymous classes are known here only: their
-      # numbers say nothing later.
+      # Objects and the bytes they contain, by place and class. Anonymous classes are resolved here: their
+      # numbers mean nothing later.
       def count
         rows, older = Native.contents(@session.id)
         rows.select! { |_, (_, _, class_name, number), _| number.nil? || note(class_name, number) }
@@ -133,8 +133,8 @@ module Memprof
         contents_of_constant_sites.select { |_, bytes| halves(bytes).all? { |part| rises?(part) } }
       end
 
-      # Where objects get more they hold more, and are judged by their number. A few steps are not that: the
-      # collector may have found an address on the machine stack.
+      # Sites with more objects contain more bytes, and are judged by their number. A few steps do not count
+      # as growth: the GC may have found an address on the machine stack.
       def contents_of_constant_sites
         objects = @series.to_h
         @contents.to_h.filter_map do |place, bytes|
@@ -145,8 +145,8 @@ module Memprof
         end.to_h
       end
 
-      # The bytes since the number of objects last changed, if that is at least half of the runs: the steps
-      # before look like growth that slows down.
+      # The bytes since the number of objects last changed, if that covers at least half of the runs: earlier
+      # steps look like slowing growth.
       def of_constant_number(bytes, counts)
         constant = counts.reverse_each.take_while { |count| count == counts.last }.size
         (constant * 2 < counts.size) ? bytes : bytes.last(constant)
@@ -160,10 +160,10 @@ module Memprof
 
       def any_growing = growing.then { |found| found.empty? ? growing_contents : found }
 
-      # Of what does more than replace.
+      # Counts by place, without those that only replace objects.
       def net = @series.to_h.reject { |(_, _, class_name), counts| @population.replaced?(class_name, counts) }
 
-      # Of suspects whose whole class grows.
+      # Suspects whose whole class grows.
       def confirmed_suspects
         @series.to_h.slice(*@suspects).select { |(_, _, class_name), _| @population.grows?(class_name) }
       end
@@ -182,7 +182,7 @@ module Memprof
 
       def halves(counts) = @population ? [counts, counts.last(counts.size / 2)] : [counts]
 
-      # True if there is more in the last third of the runs than in the first.
+      # True if there are more in the last third of the runs than in the first.
       def rises?(counts)
         third = [counts.size / 3, 1].max
         counts.last(third).sort[third / 2] > counts.first(third).sort[third / 2]

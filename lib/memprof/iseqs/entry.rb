@@ -5,24 +5,24 @@ require_relative "../printable"
 
 module Memprof
   class Iseqs
-    # What stands for a name that the VM does not know (yet): the code is being compiled.
+    # Replaces a name that the VM does not know (yet): the code is being compiled.
     NO_NAME = "(no name)"
-    # What {Iseqs#by} calls the code that belongs to no method: files, class bodies, blocks in them.
+    # The group in {Iseqs#by} for code outside of methods: files, class bodies, blocks in them.
     NOT_IN_A_METHOD = "(no method)"
     private_constant :NO_NAME, :NOT_IN_A_METHOD
 
-    # Instruction sequences with the same names and the same first line; mostly there is one. Frozen.
+    # Instruction sequences with the same names and the same first line; usually one. Frozen.
     class Entry
       include Located
 
-      # @return [String] path of the source file as a backtrace has it; `"(eval)"`, or with Ruby 3.3 and later
-      #   `"(eval at FILE:LINE)"`, of code that was evaluated without a path
+      # @return [String] path of the source file as in a backtrace; `"(eval)"`, or with Ruby 3.3 and later
+      #   `"(eval at FILE:LINE)"`, for code evaluated without a path
       attr_reader :file
       # @return [Integer] first line of the code
       attr_reader :line
-      # @return [String] as `"fetch"`, `"block in fetch"` or `"<class:Cache>"`
+      # @return [String] such as `"fetch"`, `"block in fetch"` or `"<class:Cache>"`
       attr_reader :label
-      # @return [String, nil] name of the method that the code is in
+      # @return [String, nil] name of the method that contains the code
       attr_reader :method_name
       # @return [Integer] instruction sequences
       attr_reader :count

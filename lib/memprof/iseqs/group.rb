@@ -4,9 +4,9 @@ require_relative "../printable"
 
 module Memprof
   class Iseqs
-    # Entries that have a file, a method, a label or a place in common. Frozen.
+    # Entries with the same file, method, label or place. Frozen.
     class Group
-      # @return [String] what they have in common
+      # @return [String] the common file, method, label or place
       attr_reader :name
       # @return [Array<Entry>] most bytes first
       attr_reader :entries

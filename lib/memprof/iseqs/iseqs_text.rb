@@ -8,7 +8,7 @@ module Memprof
   class Iseqs
     # Instruction sequences for people: a table of places, and one of files.
     class IseqsText
-      # Names of one place that are shown; the rest is counted.
+      # Maximum number of names per place; the rest is counted.
       SHOWN = 3
       NAME_WIDTH = 30
       private_constant :SHOWN, :NAME_WIDTH
@@ -63,7 +63,7 @@ module Memprof
 
       def amounts(group) = [Units.bytes(group.memsize), Units.count(group.count)]
 
-      # A method's blocks are called as the method is; code outside of methods has its label alone.
+      # Blocks have the name of their method; code outside of methods has its label.
       def code(group)
         names = group.entries.map { |entry| entry.method_name || entry.label }.uniq
         shown = names.first(SHOWN).map { |name| Printable.fit(name, NAME_WIDTH) }

@@ -7,18 +7,18 @@ require_relative "../printable"
 
 module Memprof
   class Library
-    # A dump of the library, and what is known of it.
+    # A dump of the library, with its metadata.
     class Entry
       FILE = /\A(?<number>\d{13})-(?<slug>[\w.-]*)(?<ending>\.(?:memprof|json(?:\.gz|\.zst)?))\z/
       ABOUT = ".about.json"
       LONGEST = 100 # characters of a name
       # The default name.
       UNNAMED = "unnamed"
-      # What dumps begin with, and what their names end with. The others are JSON.
+      # Magic bytes of dumps, and their file extensions. The others are JSON.
       HEADS = {
         "memprof".b => ".memprof", "\x1F\x8B".b => ".json.gz", "\x28\xB5\x2F\xFD".b => ".json.zst"
       }.freeze
-      # What is said beside the number and the size.
+      # Metadata besides the number and the size.
       FACTS = %w[name app host pid program ruby taken added objects].freeze
       private_constant :FILE, :ABOUT, :LONGEST, :UNNAMED, :HEADS, :FACTS
 
@@ -33,7 +33,7 @@ module Memprof
           end
         end
 
-        # What will be said about a dump.
+        # Builds the metadata of a dump.
         def about(heap, size, app:, name:, facts:)
           process = heap.ask(:overview, limit: 1).fetch(:process)
           app = clean(app)
@@ -45,13 +45,13 @@ module Memprof
           }
         end
 
-        # Gives a dump its name, under the library's lock.
+        # Gives a dump its name, with the library locked.
         def create(directory, number, about, part)
           slug = about["app"].gsub(/[^\w-]+/, "_")[0, 60]
           name = "#{number}-#{slug}#{ending(part.path)}"
           entry = new(directory, number, name, part.size, about)
           entry.write(about)
-          # The index first: until there is a dump, none of it is listed.
+          # The index first: it is not listed until there is a dump.
           index = part.path + Part::INDEX
           File.rename(index, entry.path + Part::INDEX) if File.exist?(index)
           File.rename(part.path, entry.path)
@@ -102,7 +102,7 @@ module Memprof
       end
 
       def delete
-        # The dump first: what is left without it is not listed.
+        # The dump first: leftovers without it are not listed.
         FileUtils.rm_f([path, path + Part::INDEX, about_path])
       end
 
@@ -115,7 +115,7 @@ module Memprof
 
       def about_path = File.join(@directory, "#{number}#{ABOUT}")
 
-      # A dump whose description is lost is still a dump.
+      # A dump whose metadata is lost is still a dump.
       def about
         @about ||= begin
           found = JSON.parse(File.read(about_path, encoding: Encoding::UTF_8))

@@ -5,8 +5,7 @@ require_relative "../output"
 
 module Memprof
   class Library
-    # The key with which dumps are uploaded: made up once, and kept in the library's directory for its owner
-    # alone.
+    # The upload key: generated once, and stored in the library's directory, readable only by its owner.
     module Key
       FILE = ".key"
       SHORTEST = 16 # characters

@@ -8,22 +8,22 @@ require_relative "../units"
 
 module Memprof
   class Library
-    # A dump on its way into the library: a file that is not listed, and is removed if it does not become one.
+    # An incoming dump of the library: a file that is not listed, and is removed unless it becomes a dump.
     #
-    # Its writer holds a lock on it. So a file without one is what a process left that was killed.
+    # Its writer has it locked. So an unlocked file was left behind by a killed process.
     class Part
       PREFIX = ".part-"
       INDEX = ".memprof-index"
-      # An index that is being written, by the process of that number.
+      # An index being written by the process with that id.
       UNFINISHED_INDEX = /#{Regexp.escape(INDEX)}\.\d+\.IN_PROGRESS\z/
       WRITE = File::WRONLY | File::BINARY
-      LOOK = File::RDONLY | File::NOFOLLOW | File::NONBLOCK # at a pipe, too, without waiting
+      LOOK = File::RDONLY | File::NOFOLLOW | File::NONBLOCK # a pipe, too, without blocking
       private_constant :PREFIX, :WRITE, :LOOK
 
       class << self
         def open(directory, limit:, room:)
           made = []
-          while made.empty? # no other process took it for one that was left, before it was locked
+          while made.empty? # no other process took it for a leftover before it was locked
             path = File.join(directory, "#{PREFIX}#{SecureRandom.hex(8)}")
             Native.create_locked(path, made)
           end
@@ -34,7 +34,7 @@ module Memprof
           [path, path + INDEX].each { |left| FileUtils.rm_f(left) } if path
         end
 
-        # Removes what killed processes left: dumps on their way, and indexes.
+        # Removes leftovers of killed processes: incoming dumps and indexes.
         def remove_left(directory)
           unfinished = Regexp.union(/\A#{Regexp.escape(PREFIX)}\h{16}\z/, UNFINISHED_INDEX)
           Dir.children(directory).grep(unfinished).each do |name|
@@ -75,7 +75,7 @@ module Memprof
         bytes.bytesize
       end
 
-      # Sees to it that all is on its way to the disk: a full one shows itself here.
+      # Flushes the file, so that a full disk shows here.
       def finish = @file.flush
     end
   end

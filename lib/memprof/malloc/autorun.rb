@@ -2,5 +2,5 @@
 
 require_relative "../preload"
 
-# What `memprof malloc` has every Ruby process of a command load.
+# Loaded by `memprof malloc` into every Ruby process of a command.
 Memprof::Preload.run("malloc of process #{Process.pid} is not recorded") { require "memprof/malloc" }

@@ -2,17 +2,17 @@
 
 module Memprof
   module Malloc
-    # What `MEMPROF_MALLOC` asks for: a recording from the load of memprof/malloc to the end of the process,
+    # The settings in `MEMPROF_MALLOC`: a recording from the load of memprof/malloc to the end of the process,
     # and a dump of it then. Settings are separated by commas: `dump_path:FILE` (appended to), `dump_fd:N`,
     # `dump_min:BYTES`, `table:ROWS` (a table instead of lines), `sample:SIZE`; or `record:FILE`, with
-    # `stack:N`, `native:true`, `addresses:true`, `sample:SIZE`: a recording that goes to the file.
+    # `stack:N`, `native:true`, `addresses:true`, `sample:SIZE`: a recording to a file.
     class Environment
-      # Those of a recording that goes to a file.
+      # Settings of a recording to a file.
       RECORDED = %w[record stack native addresses].freeze
       SETTINGS = (%w[dump_path dump_fd dump_min table sample] + RECORDED).freeze
       private_constant :RECORDED, :SETTINGS
 
-      # Starts what the variable asks for; a mistake in it is a warning, as the program must run.
+      # Starts what the variable asks for; a mistake in it only warns, as the program must run.
       def self.start(text)
         new(text).start unless text.to_s.empty?
       rescue ArgumentError, Error => e
@@ -20,7 +20,7 @@ module Memprof
       end
 
       def initialize(text)
-        # A path may have bytes that are no text.
+        # A path may contain bytes that are not text.
         settings = text.b.split(",").map { |setting| setting.force_encoding(text.encoding) }
         @settings = settings.to_h { |setting| pair(setting) }
         unknown = @settings.keys - SETTINGS
@@ -59,7 +59,7 @@ module Memprof
         raise
       end
 
-      # The first process that comes has the path; others have their process id in it.
+      # The first process gets the path; others insert their process id.
       def own(path)
         raise Error, "can't write #{path}: it is a directory" if File.directory?(path)
 
@@ -107,12 +107,12 @@ module Memprof
         note("reported")
       end
 
-      # For `memprof malloc`, which says why there is no report.
+      # A note for `memprof malloc`, which explains why there is no report.
       def note(text)
         path = ENV.fetch("MEMPROF_MALLOC_NOTE", nil)
         File.write(path, "#{text}\n", mode: "a") if path && File.file?(path)
       rescue SystemCallError
-        nil # the process has other rights
+        nil # the process has other privileges
       end
 
       def write(io)

@@ -4,7 +4,7 @@ require_relative "../units"
 
 module Memprof
   module Malloc
-    # What stands beside numbers that come from samples.
+    # The note next to numbers that come from samples.
     module Estimates
       # Nil if all blocks were recorded: then numbers are exact.
       def self.note(sample)

@@ -2,19 +2,19 @@
 
 module Memprof
   module Malloc
-    # A page that Ruby has slots in. Frozen.
+    # A page with slots of Ruby's heap. Frozen.
     #
     # @example
     #   pages = Memprof::Malloc.heap_pages
     #   pages.sum(&:used) < pages.sum(&:slots) # => true
     class HeapPage
-      # @return [Integer] where it begins
+      # @return [Integer] start address
       attr_reader :address
-      # @return [Integer] bytes of a slot
+      # @return [Integer] bytes per slot
       attr_reader :slot_size
       # @return [Integer] slots
       attr_reader :slots
-      # @return [Integer] slots that hold an object
+      # @return [Integer] slots that contain an object
       attr_reader :used
 
       # @api private

@@ -2,11 +2,11 @@
 
 module Memprof
   module Malloc
-    # Finds the VM's functions on native stacks, by trying: the one that runs Ruby code, which is there once
-    # for each time that native code called Ruby, and those between it and the functions in C that Ruby
-    # calls. Libraries don't export their names.
+    # Finds the VM's functions on native stacks, by experiment: the one that runs Ruby code, which appears
+    # once for each call from native code to Ruby, and those between it and the C functions that Ruby calls.
+    # Libraries don't export their names.
     class InterpreterFunctions
-      # A comparison is a method in C that calls Ruby.
+      # A comparison is a C method that calls Ruby.
       class Probe
         include Comparable
 
@@ -19,11 +19,11 @@ module Memprof
       end
       private_constant :Probe
 
-      # Passes what it found to the recorder, once: later a JIT may have compiled what tries, too.
+      # Passes its results to the recorder, once: later a JIT may have compiled the experiment, too.
       #
-      # A stack is an Array of functions, innermost first, each known by its address, and the number of
-      # times that native code called Ruby there. On a thread of its own, none of them begins in code that a
-      # JIT has written for the caller, behind which a stack can't be followed.
+      # A stack is an Array of functions, innermost first, each identified by its address, and the number of
+      # calls from native code to Ruby in it. On a separate thread, none of them begins in JIT code of the
+      # caller, beyond which a stack can't be unwound.
       def self.find
         @find ||= new(Thread.new { stacks }.value).find
       end
@@ -38,7 +38,7 @@ module Memprof
       end
       private_class_method :stacks
 
-      # A method in C calls the block.
+      # Calls the block from a C method.
       def self.call_block
         result = nil
         "a".each_char { result = yield }
@@ -46,7 +46,7 @@ module Memprof
       end
       private_class_method :call_block
 
-      # How many calls of Ruby more there are than here.
+      # The number of calls to Ruby beyond those here.
       CALLS = { block: 1, nested: 2, method: 1 }.freeze
       private_constant :CALLS
 

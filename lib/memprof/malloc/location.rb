@@ -4,8 +4,7 @@ require_relative "estimates"
 
 module Memprof
   module Malloc
-    # A line of Ruby, or native code, that allocated memory. Its numbers are those of the moment they are
-    # asked for.
+    # A line of Ruby, or native code, that allocated memory. Its numbers are current at each call.
     #
     # @example
     #   Memprof::Malloc.locations.each { |location| puts "#{location.name} #{location.live_bytes}" }
@@ -33,12 +32,12 @@ module Memprof
       #   Memprof::Malloc.locations.sum(&:frees)
       def frees = counts[2]
 
-      # @return [Integer] bytes of blocks that are live, also after {Malloc.reset}
+      # @return [Integer] bytes of live blocks, even after {Malloc.reset}
       # @example
       #   Memprof::Malloc.locations.max_by(&:live_bytes)
       def live_bytes = counts[7]
 
-      # @return [Integer] blocks that are live
+      # @return [Integer] live blocks
       # @example
       #   Memprof::Malloc.locations.sum(&:live)
       def live = counts[6]
@@ -51,13 +50,13 @@ module Memprof
         frees.zero? ? Float::INFINITY : age_total / frees.to_f
       end
 
-      # @return [Integer] greatest age of a freed block, in GC runs
+      # @return [Integer] maximum age of a freed block, in GC runs
       # @example
       #   Memprof::Malloc.locations.map(&:max_lifespan).max
       def max_lifespan = counts[5]
 
-      # Calls the block with each live block, in no particular order; in a recording of samples with those
-      # that are samples.
+      # Calls the block with each live block, in no particular order; in a sampled recording, only with
+      # sampled blocks.
       #
       # @yieldparam size [Integer] bytes
       # @yieldparam generation [Integer] `GC.count` when it was allocated

@@ -8,8 +8,8 @@ require_relative "estimates"
 
 module Memprof
   module Malloc
-    # What a file of {Malloc.record} adds up to. A file that still grows, or whose process was killed, is read
-    # up to its last whole block.
+    # The contents of a file written by {Malloc.record}. A file that is still growing, or whose process was
+    # killed, is read up to its last complete block.
     #
     # @example
     #   Memprof::Malloc.record("import.malloc") { Array.new(100) { "x" * 10_000 } }
@@ -42,14 +42,14 @@ module Memprof
       private_constant :MAGIC, :FORMATS, :VALUES, :DIRECTIONS, :MOST_MILLISECONDS
 
       # @param path [String, Pathname]
-      # @param from [Numeric] seconds after the start: calls and temporary blocks are counted, and the peak is
-      #   looked for, from there on; what was live then is still live. To a tenth of a second
-      # @param to [Numeric, nil] seconds after the start where the recording is taken to end
-      # @param suppressions [String, nil] known leaks, which are not counted as live at the end, in the syntax
-      #   of LeakSanitizer: a line each, as `leak:libpq.so`, with a pattern for a function, a file or an
-      #   object in any frame of the stack
-      # @raise [ArgumentError] if a suppression is none
-      # @raise [Error] if the file can't be read, or is no recording of malloc
+      # @param from [Numeric] seconds after the start: calls, temporary blocks and the peak are counted from
+      #   there on; blocks live then remain live. To a tenth of a second
+      # @param to [Numeric, nil] seconds after the start at which the recording is assumed to end
+      # @param suppressions [String, nil] known leaks, which do not count as live at the end, in
+      #   LeakSanitizer's syntax: one per line, such as `leak:libpq.so`, with a pattern for a function, a file
+      #   or an object in any frame of the stack
+      # @raise [ArgumentError] if a suppression is invalid
+      # @raise [Error] if the file can't be read, or is not a malloc recording
       # @example
       #   Memprof::Malloc.record("import.malloc") { "x" * 10_000 }
       #   Memprof::Malloc::Recording.new("import.malloc", suppressions: "leak:config/boot.rb")
@@ -65,13 +65,13 @@ module Memprof
         @summary = ask { |file| Native.sum_up_recording(file, @selection) }
       end
 
-      # @return [Boolean] false if the recording still runs, its process was killed, or the file is damaged
+      # @return [Boolean] false if the recording is running, its process was killed, or the file is damaged
       # @example
       #   Memprof::Malloc.record("import.malloc") { "x" * 10_000 }
       #   Memprof::Malloc::Recording.new("import.malloc").complete?
       def complete? = @summary[:complete] && @summary[:damaged_at].nil?
 
-      # @return [Integer, nil] bytes between samples, on average: all counts are estimates then; nil if all
+      # @return [Integer, nil] bytes between samples, on average: then all counts are estimates; nil if all
       #   blocks were recorded
       # @example
       #   Memprof::Malloc.record("import.malloc", sample: "16 KiB") { "x" * 10_000 }
@@ -88,22 +88,22 @@ module Memprof
         "#<#{self.class} #{facts.compact.join(", ")}>"
       end
 
-      # All that is known. Sizes are in bytes.
+      # All data of the recording. Sizes are in bytes.
       #
-      # - `:command`, `:pid`, `:started` (milliseconds since 1970), `:ms` (how long it took), `:missed`
-      #   (blocks that could not be recorded), `:complete`, `:damaged_at` (byte of the file, or nil);
-      # - `:sample`: nil, or bytes between samples: all counts are estimates then, and `:temporary` is 0, as
-      #   it is not known;
+      # - `:command`, `:pid`, `:started` (milliseconds since 1970), `:ms` (duration), `:missed` (blocks that
+      #   could not be recorded), `:complete`, `:damaged_at` (byte of the file, or nil);
+      # - `:sample`: nil, or bytes between samples: then all counts are estimates, and `:temporary` is 0, as
+      #   it is unknown;
       # - `:addresses`: whether blocks have addresses;
-      # - `:total`: `:allocations`, `:allocated_bytes`, `:temporary` (blocks that were freed before anything
-      #   else was allocated or freed), `:peak`, `:peak_bytes` (live at the peak), `:leaked`, `:leaked_bytes`
-      #   (live at the end);
-      # - `:peak_ms`, `:peak_rss`: when most bytes were live, and the greatest RSS;
-      # - `:locations`: the same as `:total` for each `:location`, at the peak of all;
+      # - `:total`: `:allocations`, `:allocated_bytes`, `:temporary` (blocks freed before anything else was
+      #   allocated or freed), `:peak`, `:peak_bytes` (live at the peak), `:leaked`, `:leaked_bytes` (live at
+      #   the end);
+      # - `:peak_ms`, `:peak_rss`: the time when most bytes were live, and the maximum RSS;
+      # - `:locations`: the same as `:total` for each `:location`, at the overall peak;
       # - `:callers`: whether there are callers (see {tree});
-      # - `:suppressed`, `:suppressed_bytes`: blocks live at the end that are known leaks, and not counted;
+      # - `:suppressed`, `:suppressed_bytes`: blocks live at the end that are known leaks and don't count;
       # - `:sizes`: `:allocations` and `:allocated_bytes` of blocks `:up_to` a size;
-      # - `:timeline`: `:ms`, `:live_bytes` (the most since the point before), `:rss`, `:allocations` so far.
+      # - `:timeline`: `:ms`, `:live_bytes` (maximum since the previous point), `:rss`, `:allocations` so far.
       #
       # @return [Hash{Symbol => Object}]
       # @example
@@ -117,10 +117,10 @@ module Memprof
       #   puts Memprof::Malloc::Recording.new("import.malloc").to_json
       def to_json(*) = JSON.generate(@summary)
 
-      # Tables for people: the peak, what is live at the end, most calls, most temporary blocks, sizes,
+      # Tables for people: the peak, blocks live at the end, most calls, most temporary blocks, sizes,
       # consumption over time.
       #
-      # @param limit [Integer] rows of each table
+      # @param limit [Integer] rows per table
       # @param color [Boolean]
       # @return [String]
       # @example
@@ -128,19 +128,19 @@ module Memprof
       #   puts Memprof::Malloc::Recording.new("import.malloc").to_s(limit: 5)
       def to_s(limit: 10, color: false) = RecordingText.new(@summary, limit: limit, color: color).to_s
 
-      # The stacks that allocated, added up to a tree.
+      # The stacks that allocated, summed up as a tree.
       #
       # Each row is a frame: its `:location` (`file:line`, or native code), the `:bytes` of all stacks that go
-      # through it, and its `:depth`: how often the way there forked. A frame that has all the bytes of the
-      # row above is as deep as that. `:level` is how many frames led there. Children follow their parent,
-      # most bytes first. As far as they are known, a line of Ruby has its `:method`, and native code its
-      # `:module` (a path), the `:offset` there, its `:function`, and `:file` and `:line` of its source.
+      # through it, and its `:depth`: the number of forks above it. A frame with all the bytes of the row
+      # above has the same depth. `:level` is the number of frames above it. Children follow their parent,
+      # most bytes first. If known, a line of Ruby has its `:method`, and native code its `:module` (a path),
+      # the `:offset` there, its `:function`, and `:file` and `:line` of its source.
       #
-      # @param direction [Symbol] `:top_down` from the outermost frames to what they called, `:bottom_up` from
-      #   the lines that allocated to their callers
+      # @param direction [Symbol] `:top_down` from the outermost frames to their callees, `:bottom_up` from
+      #   the allocating lines to their callers
       # @param value [Symbol] `:peak`, `:leaked` or `:allocated` bytes
-      # @param min [Float] the least share of all bytes that a row has
-      # @param at [String, nil] a `:location` of {to_h}: only of stacks that allocated there
+      # @param min [Float] minimum share of all bytes for a row
+      # @param at [String, nil] a `:location` of {to_h}: only stacks that allocated there
       # @return [Array<Hash{Symbol => Object}>]
       # @raise [ArgumentError] for another direction or value
       # @raise [Error] if the file can't be read
@@ -153,14 +153,14 @@ module Memprof
         ask { |file| Native.tree_of_recording(file, direction.name, value.name, Float(min), @selection, at) }
       end
 
-      # The stacks as a flame graph: the frames that have most bytes.
+      # The stacks as a flame graph of the frames with most bytes.
       #
-      # `:names` are those of frames, each once; `:frames` are lists of the place of the caller in `:frames`
-      # (the first one is the root), of the name in `:names`, the bytes that the frame allocated itself, and
-      # those with all that it called. `:folded` is how many frames are left out.
+      # `:names` are the distinct names of frames; `:frames` are lists of the caller's index in `:frames` (the
+      # first one is the root), the name's index in `:names`, the bytes that the frame allocated itself, and
+      # those including its callees. `:folded` is the number of omitted frames.
       #
       # @param value [Symbol] `:peak`, `:leaked` or `:allocated` bytes
-      # @param limit [Integer] frames
+      # @param limit [Integer] maximum number of frames
       # @return [Hash{Symbol => Object}]
       # @raise [ArgumentError] for another value
       # @raise [Error] if the file can't be read
@@ -188,17 +188,17 @@ module Memprof
         TreeText.new(@summary, rows, direction: direction, value: value, min: min, color: color).to_s
       end
 
-      # What functions allocated: a method in a file, a native function.
+      # Bytes by function: a method in a file, or a native function.
       #
-      # Rows have a `:name`, as `"import (app.rb)"`, the `:self_bytes` that the function allocated itself, and
-      # the `:bytes` that were allocated while it ran; a stack counts once, however often the function is in
-      # it. With `name` only functions that are called so, with or without the place, and they have `:callers`
-      # and `:callees`: rows of `:name`, and `:bytes` of the stacks in which the one called the other. Most
-      # bytes come first.
+      # Rows have a `:name`, such as `"import (app.rb)"`, the `:self_bytes` that the function allocated
+      # itself, and the `:bytes` allocated while it ran; a stack counts once, however often it contains the
+      # function. With `name` only functions of this name, with or without their location, are returned, and
+      # they have `:callers` and `:callees`: rows of `:name`, and `:bytes` of the stacks in which one called
+      # the other. Most bytes come first.
       #
       # @param name [String, nil]
       # @param value [Symbol] `:peak`, `:leaked` or `:allocated` bytes
-      # @return [Array<Hash{Symbol => Object}>] empty if nothing is called so
+      # @return [Array<Hash{Symbol => Object}>] empty if there is no function of this name
       # @raise [ArgumentError] for another value
       # @raise [Error] if the file can't be read
       # @example
@@ -214,7 +214,7 @@ module Memprof
 
       # {functions} for people.
       #
-      # @param limit [Integer] rows of each table
+      # @param limit [Integer] rows per table
       # @param color [Boolean]
       # @param (see #functions)
       # @return [String]
@@ -227,7 +227,7 @@ module Memprof
         FunctionsText.new(@summary, rows, value: value, limit: limit, color: color).to_s
       end
 
-      # What changed by location from this recording to a later one, of the same program after a change.
+      # The changes by location from this recording to a later one, of the same program after a change.
       #
       # @param after [Recording]
       # @return [Comparison]
@@ -237,7 +237,7 @@ module Memprof
       #   puts recording.compare(recording)
       def compare(after) = Comparison.new(self, after)
 
-      # Writes the recording in the format of another tool:
+      # Writes the recording in another tool's format:
       #
       # - `:heaptrack`: for `heaptrack_print` and heaptrack's GUI (format 3), with every event;
       # - `:massif`: for `ms_print` and massif-visualizer, the peak and the end with their stacks;
@@ -247,7 +247,7 @@ module Memprof
       #
       # @param path_or_io [String, Pathname, IO]
       # @param format [Symbol]
-      # @param value [Symbol] the bytes that stacks have, but for heaptrack and Massif: `:peak`, `:leaked` or
+      # @param value [Symbol] the bytes of stacks, except for heaptrack and Massif: `:peak`, `:leaked` or
       #   `:allocated`
       # @return [void]
       # @raise [Error] if the file can't be read or written

@@ -4,10 +4,10 @@ require_relative "recording"
 
 module Memprof
   module Malloc
-    # The stacks that allocated since the start of a recording in memory, as a tree.
+    # The stacks that allocated since the start of an in-memory recording, as a tree.
     class Stacks
       FORMATS = %i[collapsed speedscope firefox pprof].freeze
-      # Ours, and what recordings call them.
+      # Our values, and their names in recordings.
       VALUES = { live: "leaked", allocated: "allocated" }.freeze
       DIRECTIONS = %i[top_down bottom_up].freeze
       private_constant :FORMATS, :VALUES, :DIRECTIONS

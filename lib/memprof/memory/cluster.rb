@@ -2,8 +2,8 @@
 
 module Memprof
   class Memory
-    # The memory of a process and of those that were forked from it, as of the workers of a server.
-    # {Memprof.cluster_memory} measures one. Sizes are bytes.
+    # The memory of a process and of those forked from it, such as the workers of a server. Measured by
+    # {Memprof.cluster_memory}. Sizes are in bytes.
     #
     # @example What do all workers take together?
     #   cluster = Memprof.cluster_memory
@@ -12,12 +12,12 @@ module Memprof
     class Cluster
       autoload :ClusterText, "#{__dir__}/cluster/cluster_text"
 
-      # Of the items of a process, those that Ruby takes.
+      # The items of a process that Ruby uses.
       RUBY = %i[slots slots_used slots_free objects iseqs].freeze
       private_constant :RUBY
 
       class << self
-        # The block gives the {Memory} of a process as it measures itself, or nil.
+        # The block returns the {Memory} of a process as measured by itself, or nil.
         #
         # @api private
         def of(pid)
@@ -32,7 +32,7 @@ module Memprof
 
       # @return [Array<Hash{Symbol => Object}>] the process itself, then those forked from it: `:pid`,
       #   `:parent`, `:name` (its title), `:rss`, `:pss`, `:private` (in no other process), `:shared`,
-      #   `:swap`, and `:ruby`: objects, instruction sequences and free slots, nil if it was not asked
+      #   `:swap`, and `:ruby`: objects, instruction sequences and free slots, nil if unknown
       attr_reader :processes
 
       # @api private
@@ -46,32 +46,32 @@ module Memprof
         freeze
       end
 
-      # @return [Integer] the process that was asked for; without one, that from which this one was forked
+      # @return [Integer] the requested process; by default, the one from which this one was forked
       # @example
       #   Memprof.cluster_memory(Process.pid).pid == Process.pid # => true
       def pid = @answer[:pid]
 
-      # @return [Integer] what all processes take: a page that n processes share counts 1/n
+      # @return [Integer] total memory of all processes: a page shared by n processes counts 1/n
       # @example
       #   Memprof.cluster_memory.pss
       def pss = @answer[:pss]
 
-      # @return [Integer] the sum of their RSS, which counts such a page n times
+      # @return [Integer] the sum of their RSS, which counts a shared page n times
       # @example
       #   Memprof.cluster_memory.rss >= Memprof.cluster_memory.pss # => true
       def rss = @answer[:rss]
 
-      # @return [Integer, nil] the process that {#pid} was itself forked from, if it still runs
+      # @return [Integer, nil] the process that {#pid} itself was forked from, if it is still running
       # @example
       #   Memprof.cluster_memory.forked_from
       def forked_from = @answer[:forked_from]
 
-      # @return [Hash{Symbol => Integer}] other programs that they have started: `:processes`, `:pss`
+      # @return [Hash{Symbol => Integer}] other programs that they started: `:processes`, `:pss`
       # @example
       #   Memprof.cluster_memory.others[:pss]
       def others = @answer[:others]
 
-      # @return [Integer] processes in no sum, because they ended while they were measured, or may not be read
+      # @return [Integer] processes in no sum, because they ended while being measured, or can't be read
       # @example
       #   Memprof.cluster_memory.skipped
       def skipped = @answer[:skipped]

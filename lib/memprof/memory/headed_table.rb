@@ -5,7 +5,7 @@ require_relative "../units"
 
 module Memprof
   class Memory
-    # What a text about memory consists of: its `heading`, its `table`, and its `sentences`, a line each.
+    # The structure of a text about memory: its `heading`, its `table`, and its `sentences`, a line each.
     module HeadedTable
       def to_s(color: false)
         paint = Paint.new(color)

@@ -4,7 +4,7 @@ module Memprof
   class Memory
     # A part of the RSS. Frozen.
     class Item
-      # @return [Symbol] a stable name, as `:slots_used`
+      # @return [Symbol] a stable name, such as `:slots_used`
       attr_reader :key
       # @return [String] for people
       attr_reader :name

@@ -5,7 +5,7 @@ require_relative "headed_table"
 
 module Memprof
   class Memory
-    # The memory of a process for people: a heading, a table, and what else is known.
+    # The memory of a process for people: a heading, a table, and further facts.
     class MemoryText
       include HeadedTable
 

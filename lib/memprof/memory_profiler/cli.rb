@@ -6,23 +6,23 @@ require "rbconfig"
 
 module Memprof
   module MemoryProfiler
-    # The command of memory_profiler, for programs that call this class. `memprof run` can do more.
+    # The command of memory_profiler, for programs that call this class. `memprof run` does more.
     class CLI
-      # The command's name, as its help has it.
+      # The command's name in its help.
       BIN_NAME = "ruby-memory-profiler"
-      # What `--version` prints.
+      # The output of `--version`.
       VERSION_INFO = "#{BIN_NAME}  #{MemoryProfiler::VERSION}".freeze
-      # Exit status of a run that ended well.
+      # Exit status of a successful run.
       STATUS_SUCCESS = 0
       # Exit status of wrong usage.
       STATUS_ERROR = 1
-      # Where a command that is run finds its options.
+      # The variable through which a command gets its options.
       ENVIRONMENT = "MEMPROF_MEMORY_PROFILER"
       LIBRARY = File.expand_path("../..", __dir__)
       RUN = "run"
       private_constant :ENVIRONMENT, :LIBRARY, :RUN
 
-      # Profiles what a command does that {#run} has become.
+      # Profiles the command that {#run} exec'ed.
       #
       # @api private
       def self.autorun
@@ -32,7 +32,7 @@ module Memprof
         at_exit { MemoryProfiler.stop&.pretty_print(**options) if pid == Process.pid }
       end
 
-      # Profiles a script in this process, or becomes the command behind `run`.
+      # Profiles a script in this process, or execs the command after `run`.
       #
       # @param argv [Array<String>] options, and a script or `run` with a command
       # @return [Integer] exit status

@@ -2,7 +2,7 @@
 
 module Memprof
   module MemoryProfiler
-    # Names of gems, locations and classes, as memory_profiler's class of that name.
+    # Names of gems, locations and classes, like memory_profiler's class of that name.
     class Helpers
       UNKNOWN = "<<Unknown>>"
       STRING_LENGTH = 200
@@ -33,7 +33,7 @@ module Memprof
       #   MemoryProfiler::Helpers.new.lookup_location("a.rb", 3) # => "a.rb:3"
       def lookup_location(file, line) = @locations[[file, line]]
 
-      # @param object [Object] any, also one whose `class` returns something else
+      # @param object [Object] any object, even one whose `class` returns something else
       # @return [Class]
       # @example
       #   require "memprof/memory_profiler"
@@ -46,7 +46,7 @@ module Memprof
       end
 
       # @param klass [Class, Object]
-      # @return [String] what the class says to be its name; `"<<Unknown>>"` if it has none
+      # @return [String] the name that the class reports; `"<<Unknown>>"` if it has none
       # @example
       #   require "memprof/memory_profiler"
       #   MemoryProfiler::Helpers.new.lookup_class_name(Class.new) # => "<<Unknown>>"

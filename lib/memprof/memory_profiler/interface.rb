@@ -18,19 +18,19 @@ module Memprof
     autoload :CLI, "#{__dir__}/cli"
 
     class << self
-      # Runs a block and reports what it allocated and retained. GC stays on.
+      # Runs a block and reports what it allocated and retained. GC remains enabled.
       #
-      # @param options [Hash] `top:`, `trace:`, `allow_files:`, `ignore_files:`, with keys that are Symbols or
-      #   Strings; see {Reporter#initialize}
-      # @yield the code to look at
+      # @param options [Hash] `top:`, `trace:`, `allow_files:`, `ignore_files:`, with Symbol or String keys;
+      #   see {Reporter#initialize}
+      # @yield the code to measure
       # @return [Results]
-      # @raise [ArgumentError] if an option can't be understood
+      # @raise [ArgumentError] if an option is invalid
       # @example
       #   require "memprof/memory_profiler"
       #   MemoryProfiler.report("trace" => String) { String.new }.total_allocated # => 1
       def report(options = {}, &block) = Reporter.report(options, &block)
 
-      # Tracks the whole process from now on; does nothing if it is tracked already.
+      # Tracks the whole process from now on; does nothing if it is already tracked.
       #
       # @param options (see #report)
       # @return [void]

@@ -2,19 +2,19 @@
 
 module Memprof
   module MemoryProfiler
-    # One report in the making, as memory_profiler's class of that name.
+    # One report in progress, like memory_profiler's class of that name.
     class Reporter
       OPTIONS = %i[top trace allow_files ignore_files].freeze
       private_constant :OPTIONS
 
       class << self
-        # @return [Reporter, nil] the one that {MemoryProfiler.start} made
+        # @return [Reporter, nil] the reporter that {MemoryProfiler.start} created
         attr_accessor :current_reporter
 
         # Runs a block and reports what it allocated and retained.
         #
         # @param options (see Reporter#initialize)
-        # @yield the code to look at
+        # @yield the code to measure
         # @return [Results]
         # @raise (see Reporter#initialize)
         # @example
@@ -23,21 +23,21 @@ module Memprof
         def report(options = {}, &block) = new(options).run(&block)
       end
 
-      # @return [Integer] at most so many entries has each group
+      # @return [Integer] maximum number of entries per group
       attr_reader :top
       # @return [Array<Class>, nil] the classes that are reported, nil for all
       attr_reader :trace
-      # @return [Integer, nil] number of GC runs when it started
+      # @return [Integer, nil] number of GC runs at the start
       attr_reader :generation
       # @return [Results, nil] what {stop} or {run} returned
       attr_reader :report_results
 
-      # @param options [Hash] with keys that are Symbols or Strings; others are ignored, as in memory_profiler
+      # @param options [Hash] with Symbol or String keys; others are ignored, as in memory_profiler
       # @option options [Integer] :top (50) entries of each group
       # @option options [Class, Array<Class>] :trace only objects of these classes
       # @option options [String, Regexp, Array] :allow_files only files that match
       # @option options [String, Regexp, Array] :ignore_files no files that match
-      # @raise [ArgumentError] if an option can't be understood
+      # @raise [ArgumentError] if an option is invalid
       # @example
       #   require "memprof/memory_profiler"
       #   MemoryProfiler::Reporter.new("top" => 10).top # => 10
@@ -63,7 +63,7 @@ module Memprof
         @session.open
       end
 
-      # Ends tracking. What {start} did not begin is empty.
+      # Ends tracking. Empty unless {start} began it.
       #
       # @return [Results]
       # @example (see #start)
@@ -80,14 +80,14 @@ module Memprof
 
       # Tracks the process while a block runs.
       #
-      # @yield the code to look at
+      # @yield the code to measure
       # @return [Results]
       # @example
       #   require "memprof/memory_profiler"
       #   MemoryProfiler::Reporter.new(trace: String).run { String.new }.total_allocated # => 1
       def run
         start
-        # As in Memprof.report: what the block leaves on the machine stack would count as retained.
+        # As in Memprof.report: references left on the machine stack would make objects count as retained.
         Native.run_deep do
           yield
           nil

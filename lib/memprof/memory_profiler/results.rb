@@ -2,10 +2,10 @@
 
 module Memprof
   module MemoryProfiler
-    # A {Report} with the rest of what memory_profiler's results have. Objects of the VM itself, as `<iseq>`,
+    # A {Report} with the rest of memory_profiler's results interface. The VM's own objects, such as `<iseq>`,
     # are left out, as memory_profiler does not see them.
     class Results < Report
-      # @param profile [Memprof::Native::Profile, nil] what was recorded; nothing if nil
+      # @param profile [Memprof::Native::Profile, nil] the recorded profile; nil for an empty one
       # @param options (see Report#initialize)
       # @api private
       def initialize(profile = nil, **options)
@@ -21,7 +21,7 @@ module Memprof
       #   MemoryProfiler::Results.new.scale_bytes(16_660) # => "16.66 kB"
       def scale_bytes(bytes) = Units.decimal_bytes(bytes)
 
-      # A path from the gem, the standard library or the application on.
+      # A path starting at the gem, the standard library or the application.
       #
       # @param path [String]
       # @return [String]

@@ -10,8 +10,8 @@ module Memprof
     #   stats = { 1 => stat.new("String", 40), 2 => stat.new("Hash", 160) }.extend(MemoryProfiler::TopN)
     #   stats.top_n_memory(1, :class_name) # => [{ data: "Hash", count: 160 }]
     module TopN
-      # @param max [Integer] most groups
-      # @param metric_method [Symbol] the method of a value that names its group
+      # @param max [Integer] maximum number of groups
+      # @param metric_method [Symbol] the method of a value that returns its group
       # @return [Array<Array<Hash>>] what {#top_n_memory} and {#top_n_objects} return
       # @example (see TopN)
       def top_n(max, metric_method)

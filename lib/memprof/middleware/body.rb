@@ -2,9 +2,9 @@
 
 module Memprof
   class Middleware
-    # A response body that reports when it was closed and is otherwise the body that it wraps: it responds to
-    # what that one responds to (`each`, `call`, `to_path`, `to_ary`, whatever a framework adds), and to
-    # nothing else but `close`.
+    # A response body that reports when it is closed and otherwise acts as the body it wraps: it responds to
+    # the same methods (`each`, `call`, `to_path`, `to_ary`, whatever a framework adds), and otherwise only to
+    # `close`.
     class Body
       def initialize(request, body)
         @request = request
@@ -29,15 +29,15 @@ module Memprof
 
       def respond_to_missing?(name, include_all) = @body.respond_to?(name, include_all)
 
-      # Private methods of ours (`puts`, `open`) may be public ones of the body: they arrive here too.
+      # Our private methods (`puts`, `open`) may be public ones of the body: they arrive here, too.
       def method_missing(name, ...)
         result = @body.public_send(name, ...)
         name == :to_ary ? taken(result) : result
       end
 
-      # Rack: taking the Array closes the body, so the server need not call `close`. Rails gives an
-      # Enumerator where it streams, though; that is then the body, and its work is still to be done, also
-      # after the close that belongs to the taking.
+      # Rack: converting to an Array closes the body, so the server need not call `close`. But Rails returns
+      # an Enumerator when it streams; that becomes the body, and it still has work to do, even after the
+      # close that belongs to the conversion.
       def taken(array)
         return array if array.nil?
 

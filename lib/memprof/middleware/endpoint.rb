@@ -6,7 +6,7 @@ module Memprof
     # `?memprof=allocations`, `retained` or `flame`. With `.json` or `.txt` the answer is not a page, whatever
     # the client accepts: the app sees `Accept`, too, and Rails refuses it if the action has no such format.
     #
-    # What a request retains is known when it is over, so `retained` redirects to `retained-NAME`.
+    # A request's retained objects are known once it is over, so `retained` redirects to `retained-NAME`.
     class Endpoint
       VIEWS = %w[allocations retained flame].freeze
       RETAINED = "retained"
@@ -14,17 +14,17 @@ module Memprof
       PARAMETER =
         /(?<before>\A|&)memprof=(?:(?<view>#{VIEWS.join("|")})|#{RETAINED}-(?<name>\h+))
          (?<ending>\.(?<format>#{FORMATS.keys.join("|")}))?(?=&|\z)/x
-      # Frames that are kept of a stack for a flame graph.
+      # Maximum number of frames per stack in a flame graph.
       STACK = 256
       private_constant :FORMATS, :PARAMETER, :STACK
 
-      # What a query string asks for, nil if nothing.
+      # The view that a query string asks for, or nil.
       def self.wish(query) = PARAMETER.match(query)
 
-      # The query string with another wish.
+      # The query string with another view.
       def self.rewrite(query, view) = query.sub(PARAMETER) { "#{$~[:before]}memprof=#{view}#{$~[:ending]}" }
 
-      # Who may ask, unless the application says so: anybody, in development.
+      # Access control, unless the application sets its own: everybody, in development.
       def self.development?(_env)
         return ::Rails.env.development? if defined?(::Rails) && ::Rails.respond_to?(:env)
 
@@ -41,7 +41,7 @@ module Memprof
         @limit = limit
       end
 
-      # Runs the app to the end of its response, which is thrown away. What it raises goes on.
+      # Runs the app to the end of its response, which is discarded. Its exceptions propagate.
       def call
         return result if @name
         return redirect if @view == RETAINED
@@ -96,7 +96,7 @@ module Memprof
         session.finish
       end
 
-      # As a server does. Nothing here refers to the response afterwards.
+      # As a server does. Nothing references the response afterwards.
       def finish_response(response)
         status, _headers, body = response
         body.each(&:itself) if body.respond_to?(:each)

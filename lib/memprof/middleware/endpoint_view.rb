@@ -7,7 +7,7 @@ require_relative "../web/records/tracked"
 
 module Memprof
   class Middleware
-    # The page of one request. It has its style sheet and script in it, so nothing has to be mounted.
+    # The page of one request. It embeds its style sheet and script, so nothing has to be mounted.
     class EndpointView
       include Web::Helpers::Icicles
       include Web::Helpers::Numbers
@@ -34,7 +34,7 @@ module Memprof
 
       def render = public_send(Web::Template.define(self.class, "endpoint"))
 
-      # The script may load what the page has in it, and nothing else.
+      # The script may only load what the page embeds.
       def policy
         "default-src 'none'; script-src 'nonce-#{nonce}'; style-src 'nonce-#{nonce}'; connect-src data:; " \
           "img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"

@@ -2,7 +2,7 @@
 
 module Memprof
   class Middleware
-    # A row in the panel of rack-mini-profiler, around the request: how many objects it allocated.
+    # A row in the panel of rack-mini-profiler, around the request: the number of objects it allocated.
     class MiniProfiler
       NAME = "objects"
       private_constant :NAME
@@ -31,7 +31,7 @@ module Memprof
 
       private
 
-      # Its own objects are not the request's.
+      # These objects do not count as the request's.
       def name_row
         Native.quiet do
           timer = ::Rack::MiniProfiler.current&.current_timer

@@ -2,23 +2,23 @@
 
 module Memprof
   class Middleware
-    # Requests that asked what they retain. Until a request is over, its environment refers to controller and
-    # response, and a framework to more, so the objects are looked at in a later request.
+    # Requests that asked what they retain. Until a request is over, its environment references controller and
+    # response, and a framework references more, so the objects are inspected in a later request.
     class Pending
-      # Requests that are remembered; of more, the oldest is forgotten.
+      # Maximum number of requests; beyond that, the oldest is dropped.
       KEPT = 4
-      # Seconds to wait at most for the end of the request, of which its thread may hear after its client.
+      # Maximum seconds to wait for the request to end, which its thread may notice later than its client.
       PATIENCE = 1
       STEP = 0.02
       private_constant :KEPT, :PATIENCE, :STEP
 
-      # One of them: its finished session, and then its report.
+      # A request: its finished session, and later its report.
       class Entry
         def initialize(session, request, env)
           @session = session
           @request = request
           @lock = Lock.new
-          # Weak, or this were what keeps the environment.
+          # Weak, or this would retain the environment.
           @env = ObjectSpace::WeakMap.new
           @env[env] = true
         end
@@ -62,7 +62,7 @@ module Memprof
         name
       end
 
-      # The result of a name; nil if there is none.
+      # The result of a name, or nil.
       def summary(name, limit) = @lock.synchronize { @entries[name] }&.summary(limit)
     end
   end

@@ -2,22 +2,22 @@
 
 module Memprof
   class Middleware
-    # One tracked request, from the call of the app to the end of its response. It is made before its session
-    # opens, so that none of its own objects are counted, and the session is closed whatever ends the thread.
+    # One tracked request, from the call of the app to the end of its response. It is created before its
+    # session opens, so that its own objects don't count, and the session is closed however the thread ends.
     class Request
-      # The lists of callables that servers keep in the env, to be called when the response is out: Rack 3's
-      # and puma's.
+      # Lists of callables that servers keep in the env and call after the response is sent: Rack 3's and
+      # puma's.
       AFTER_RESPONSE = ["rack.response_finished", "rack.after_reply"].freeze
 
-      # Stands for a session that somebody else closes.
+      # Stands in for a session that is closed elsewhere.
       module ClosedElsewhere
         def self.closed? = true
         def self.close = nil
       end
       private_constant :ClosedElsewhere
 
-      # The finalizer of a body. Made here, where neither body nor request is in sight: it would keep them
-      # alive.
+      # The finalizer of a body. Created here, where neither body nor request is in scope: it would retain
+      # them.
       def self.closer(session) = ->(_id) { session.close }
 
       def initialize(middleware, sample)
@@ -29,9 +29,9 @@ module Memprof
         @session = Session.prepare(scope: :thread, sample: sample)
       end
 
-      # Calls the app; tracking goes on after it only if the response has a body that is yet to be worked off.
+      # Calls the app; tracking continues after it only if the response has a body to be consumed.
       #
-      # An interrupt comes at a branch, too, so the last `ensure` has none: it closes whatever it finds.
+      # An interrupt can also arrive at a branch, so the last `ensure` has none: it closes whatever it finds.
       def run(app, env)
         @closing = @session
         @env = env
@@ -43,16 +43,16 @@ module Memprof
           response = follow(response, env) unless complete?(response, env)
           response
         ensure
-          # Also on `throw :async` and on an exception, where there is no response to follow.
+          # Also on `throw :async` and on an exception, which leave no response to follow.
           finish unless @followed
         end
       ensure
         @closing.close
       end
 
-      # Ends tracking and prints the report, once: for the body, the server or an exception, what comes first.
+      # Ends tracking and prints the report once: on close, for the server or on an exception.
       def finish
-        closing = @session # also of who is interrupted before it knows
+        closing = @session # also for a caller interrupted before it knows
         closing = turn
         return if closing.closed?
 
@@ -62,14 +62,14 @@ module Memprof
         closing.close
       end
 
-      # Follows a body until it is closed; should it be thrown away unclosed, the session ends unsaid.
+      # Follows a body until it is closed; if it is discarded unclosed, the session ends without a report.
       def wrap(body)
         wrapped = Body.new(self, body)
         ObjectSpace.define_finalizer(wrapped, self.class.closer(@session))
         wrapped
       end
 
-      # A server's list of callables calls it with or without arguments.
+      # Servers call their callables with or without arguments.
       def call(*) = finish
 
       private
@@ -84,9 +84,9 @@ module Memprof
         end
       end
 
-      # True if nothing of the app's runs after this: the body is a mere Array, or the connection was
-      # hijacked, and then the server may never look at the body. (An Array with a `close` of its own is no
-      # mere Array.)
+      # True if no code of the app runs after this: the body is a plain Array, or the connection was hijacked,
+      # and then the server may never look at the body. (An Array with its own `close` does not count as
+      # plain.)
       def complete?(response, env)
         return true unless response.is_a?(Array) && response.size == 3
         return true if env["rack.hijack_io"]
@@ -103,7 +103,7 @@ module Memprof
         end
         @followed = true
         @closing = ClosedElsewhere
-        # A new Array: the app may keep the one that it returned, and return it again.
+        # A new Array: the app may store the one that it returned, and return it again.
         [response[0], response[1], body]
       end
     end

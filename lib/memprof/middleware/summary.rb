@@ -5,10 +5,10 @@ require_relative "../redaction"
 
 module Memprof
   class Middleware
-    # What one request allocated, for people and for programs: the lines that allocated most come first, with
-    # the objects that were freed in between.
+    # The allocations of one request, for people and for programs: the lines that allocated most come first,
+    # including objects that were freed in between.
     class Summary
-      # Rows of a table, unless said otherwise; JSON has all.
+      # Rows per table by default; JSON has all.
       LIMIT = 20
       SITE = %i[file line method class gem].freeze
       private_constant :SITE
@@ -34,8 +34,8 @@ module Memprof
         def to_h = { method: verb, url: url, status: status, action: action }
       end
 
-      # The tables of a report, with lines of the application before those of libraries where it is about what
-      # is retained: what a library retains, a line of the application usually caused.
+      # The tables of a report. For retained objects, lines of the application precede those of libraries: a
+      # line of the application usually causes what a library retains.
       class Overview < Report::Overview
         def places(kind)
           all = @listed.sites.size
@@ -48,7 +48,7 @@ module Memprof
       end
       private_constant :Overview
 
-      # `retained` says whether live objects are those that the request retains, not those alive at its end.
+      # `retained` says whether live objects are those that the request retains, or those alive at its end.
       def initialize(report, request, retained:, limit: nil)
         @report = report
         @request = request
@@ -58,7 +58,7 @@ module Memprof
 
       def title = @request.to_s
 
-      # What is alive of what was allocated.
+      # The label for live objects.
       def alive = @retained ? "retained" : "alive at its end"
 
       def totals
@@ -87,7 +87,7 @@ module Memprof
         overview(limit).places(kind).last.map { |site| site.to_h.slice(*SITE, :allocated, :retained, :freed) }
       end
 
-      # What was allocated, and of that retained, by "class" or "gem".
+      # Allocations, and the retained part of them, by "class" or "gem".
       def groups(by, limit = @limit || LIMIT)
         all = report.listed.sites.group_by { |site| by == "gem" ? site.gem : site.class_name }
         groups = all.map do |name, sites|

@@ -5,28 +5,27 @@ require_relative "../testing"
 module Memprof
   # Minitest assertions; `require "memprof/minitest"` includes them in all tests.
   module Minitest
-    # Assertions that count the objects a block makes, and those that it leaves behind.
+    # Assertions that count the objects a block allocates and retains.
     #
-    # - Objects of the calling thread, and of threads that the block starts, are counted; others do not
-    #   disturb.
-    # - A number is the most that is allowed, a range a window.
-    # - The block runs `warmup` times (once) before it is measured, so that what only a first run makes does
-    #   not count. Code that must run only once wants `warmup: 0`.
+    # - Counts objects of the calling thread and of threads that the block starts, and of no others.
+    # - A number is an upper limit, a range a window.
+    # - The block runs `warmup` times (once) before it is measured, so that first-run allocations do not
+    #   count. Code that must run only once needs `warmup: 0`.
     # - The VM's own objects (`<iseq>`, `<callcache>`) do not count, unless `internals: true`.
-    # - Retained is what is alive after a full collection, the block's value dropped.
+    # - Retained objects are those still alive after a full GC, without the block's value.
     module Assertions
-      # Fails if the block allocates more than the limits. Limits by class are complete: objects of another
-      # class fail too, unless `count:` or `size:` limits all of them together.
+      # Fails if the block allocates more than the limits. Limits by class are complete: objects of other
+      # classes fail, too, unless `count:` or `size:` limits all of them together.
       #
-      # @param limits [Numeric, Range, Hash, nil] objects in all; or by class, as `String => 2..5` and
-      #   `String => { count: 5, size: 1024 }` (sizes are bytes, slots included)
-      # @param message [String, Proc, nil] said before the failure message
+      # @param limits [Numeric, Range, Hash, nil] objects in total; or by class, such as `String => 2..5` and
+      #   `String => { count: 5, size: 1024 }` (sizes are bytes, including slots)
+      # @param message [String, Proc, nil] printed before the failure message
       # @param warmup [Integer] runs before the one that counts
-      # @param internals [Boolean] count the VM's own objects too
-      # @yield the work that is measured
+      # @param internals [Boolean] also count the VM's own objects
+      # @yield the code to measure
       # @return [true]
       # @raise [Minitest::Assertion] if a limit is exceeded
-      # @raise [ArgumentError] if a limit is none
+      # @raise [ArgumentError] if a limit is invalid
       #
       # @example
       #   class GreetingTest < Minitest::Test
@@ -43,7 +42,7 @@ module Memprof
         memprof_assert(budget, message, warmup, block)
       end
 
-      # Fails if more of the objects that the block makes stay alive than the limits allow.
+      # Fails if the block retains more objects than the limits allow.
       #
       # @param (see #assert_allocations)
       # @yield (see #assert_allocations)
@@ -63,16 +62,16 @@ module Memprof
         memprof_assert(budget, message, warmup, block)
       end
 
-      # Fails if the block allocates objects of these classes or their subclasses; of any class if none is
-      # given.
+      # Fails if the block allocates objects of these classes or their subclasses, or, without arguments, of
+      # any class.
       #
       # @param classes [Array<Module, String>]
       # @param warmup [Integer] runs before the one that counts
-      # @param internals [Boolean] count the VM's own objects too, if no class is given
+      # @param internals [Boolean] also count the VM's own objects, if no class is given
       # @yield (see #assert_allocations)
       # @return (see #assert_allocations)
-      # @raise [Minitest::Assertion] if there are such objects
-      # @raise [ArgumentError] if one is no class
+      # @raise [Minitest::Assertion] if it allocates such objects
+      # @raise [ArgumentError] if one is not a class
       #
       # @example
       #   class SumTest < Minitest::Test
@@ -85,8 +84,8 @@ module Memprof
         memprof_assert(memprof_none(:allocated, classes, internals), nil, warmup, block)
       end
 
-      # Fails if objects of these classes or their subclasses stay alive after the block; of any class if none
-      # is given.
+      # Fails if the block retains objects of these classes or their subclasses, or, without arguments, of any
+      # class.
       #
       # @param (see #refute_allocations)
       # @yield (see #refute_allocations)
@@ -103,12 +102,12 @@ module Memprof
         memprof_assert(memprof_none(:retained, classes, internals), nil, warmup, block)
       end
 
-      # Fails if the live objects of a site grow from run to run of the block, as {Memprof.growth} finds them.
+      # Fails if the live objects of a site grow from run to run of the block, as found by {Memprof.growth}.
       #
-      # @param classes [Array<Module, String>] classes to look at, all if none is given
-      # @param times [Integer] runs that are counted
+      # @param classes [Array<Module, String>] classes to consider; all if empty
+      # @param times [Integer] counted runs
       # @param warmup [Integer] runs before those
-      # @param internals [Boolean] look at the VM's own objects too
+      # @param internals [Boolean] include the VM's own objects
       # @yield (see #assert_allocations)
       # @return (see #assert_allocations)
       # @raise [Minitest::Assertion] if something grows
@@ -126,12 +125,12 @@ module Memprof
         memprof_refute(leaks, block)
       end
 
-      # Fails if memory that the block allocates by malloc stays live, more and more from run to run: in C
-      # extensions, in libraries that they use, in Ruby objects. Live bytes are exact, by {Malloc}.
+      # Fails if live malloc memory of the block grows from run to run: in C extensions, in libraries that
+      # they use, in Ruby objects. Counts live bytes exactly, with {Malloc}.
       #
-      # @param over [Integer, String] bytes that may leak in all runs: `65_536`, `"64 KiB"`
-      # @param from [Regexp, String, nil] locations to look at: lines of Ruby, libraries
-      # @param times [Integer] runs that are counted, at least 4
+      # @param over [Integer, String] total bytes that may leak in all runs: `65_536`, `"64 KiB"`
+      # @param from [Regexp, String, nil] locations to consider: lines of Ruby, libraries
+      # @param times [Integer] counted runs, at least 4
       # @param warmup [Integer] runs before those
       # @yield (see #assert_allocations)
       # @return (see #assert_allocations)
@@ -148,14 +147,14 @@ module Memprof
         memprof_refute(Testing::NativeLeaks.new(over, from: from, times: times, warmup: warmup), block)
       end
 
-      # Fails if the block allocates more bytes than that by malloc, freed ones included, on all threads.
+      # Fails if the block allocates more malloc bytes than the limit, including freed ones, on all threads.
       #
       # @param limit [Integer, String] bytes: `1_048_576`, `"1 MiB"`
-      # @param from [Regexp, String, nil] locations to look at
+      # @param from [Regexp, String, nil] locations to consider
       # @param warmup [Integer] runs before the one that counts
       # @yield (see #assert_allocations)
       # @return (see #assert_allocations)
-      # @raise [Minitest::Assertion] if it does
+      # @raise [Minitest::Assertion] if the limit is exceeded
       # @raise [ArgumentError] if an option is out of range
       #
       # @example

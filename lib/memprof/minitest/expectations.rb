@@ -2,8 +2,8 @@
 
 module Memprof
   module Minitest
-    # The assertions in the form of Minitest::Spec: `_ { ... }.wont_allocate`. They exist if `minitest/spec`
-    # (or `minitest/autorun`) was required before `memprof/minitest`.
+    # The assertions in Minitest::Spec style: `_ { ... }.wont_allocate`. Defined if `minitest/spec` (or
+    # `minitest/autorun`) was required before `memprof/minitest`.
     module Expectations
       # See {Assertions#assert_allocations}.
       #

@@ -2,8 +2,8 @@
 
 module Memprof
   class Report
-    # A report in the shape that memory_profiler 1.1 prints, line by line, so that scripts and eyes which
-    # know that shape keep working. Sections of our own come after it, and only if asked for.
+    # A report in the format of memory_profiler 1.1, line by line, so that scripts and people used to it can
+    # read it. Our own sections come after it, and only on request.
     class Classic
       OPTIONS = %i[
         retained_strings allocated_strings detailed_report scale_bytes normalize_paths methods ages

@@ -2,8 +2,8 @@
 
 module Memprof
   class Report
-    # What of a profile a report is about: files that match, classes that were named. Takes what
-    # memory_profiler's `allow_files`, `ignore_files` and `trace` take.
+    # Restricts a profile to matching files and given classes. Takes the same values as memory_profiler's
+    # `allow_files`, `ignore_files` and `trace`.
     class Filter
       CLASS_NAME = Module.instance_method(:name)
       private_constant :CLASS_NAME
@@ -15,7 +15,7 @@ module Memprof
         @classes = trace && (trace.is_a?(Array) ? trace : [trace]).map { |klass| class_name(klass) }
       end
 
-      # The profile with only what passes; the same object if everything does.
+      # The profile restricted to what matches; the same object if everything does.
       def apply(profile)
         files = profile.files.select { |file| file?(file) } if @allow || @ignore
         classes = classes_of(profile)
@@ -24,7 +24,7 @@ module Memprof
 
       private
 
-      # The VM's own objects have names that no class can have.
+      # The VM's own objects have names that a class cannot have.
       def classes_of(profile)
         return @classes unless @internal == false
 
@@ -32,11 +32,11 @@ module Memprof
       end
 
       def file?(file)
-        file = Printable.utf8(file) # an expression refuses to match invalid UTF-8
+        file = Printable.utf8(file) # a regexp raises on invalid UTF-8
         (@allow.nil? || @allow.match?(file)) && (@ignore.nil? || !@ignore.match?(file))
       end
 
-      # Strings are sources of expressions, as in memory_profiler.
+      # Strings are sources of regular expressions, as in memory_profiler.
       def pattern(files, option)
         files = Array(files || [])
         return if files.empty?
@@ -52,7 +52,7 @@ module Memprof
           raise ArgumentError, "trace takes a class or an Array of classes, not #{klass.inspect}"
         end
 
-        # A class may have defined a `name` of its own.
+        # A class may override `name`.
         name = CLASS_NAME.bind_call(klass)
         raise ArgumentError, "trace can't tell classes without a name apart: #{klass.inspect}" unless name
 

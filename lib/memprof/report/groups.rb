@@ -3,7 +3,7 @@
 module Memprof
   class Report
     # The totals of a report by gem, file, location, class and method, under memory_profiler's names.
-    # Each gives an Array of `{data: name, count: number}`, most first, at most as many as the report's `top`.
+    # Each returns an Array of `{data: name, count: number}`, most first, at most the report's `top` entries.
     module Groups
       # Bytes of the objects allocated, by gem.
       #

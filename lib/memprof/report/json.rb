@@ -2,7 +2,7 @@
 
 module Memprof
   class Report
-    # A report for programs: every site, exact numbers, and only text that is valid UTF-8.
+    # A report for programs: every site, exact numbers, and only valid UTF-8.
     class Json
       FORMAT = "memprof-report"
       VERSION = 1
@@ -16,7 +16,7 @@ module Memprof
 
       def to_h = document { @report.sites.map(&:to_h) }
 
-      # The same as JSON, without an object for each site.
+      # The same as JSON, without allocating an object for each site.
       def each_part(&block)
         Loading.json
         document { nil }.each_with_index do |(key, value), index|
@@ -34,7 +34,7 @@ module Memprof
         block.call("]")
       end
 
-      # What is known of the report, with the sites that the block gives.
+      # The document, with the sites that the block returns.
       def document
         {
           format: FORMAT, version: VERSION,
@@ -48,7 +48,7 @@ module Memprof
         }
       end
 
-      # Texts of lines, by file and line: what finds a line again that a change to the file has moved.
+      # Source lines by file and line, which help to find a line again after an edit has moved it.
       def sources
         @report.profile.sources.to_h do |file, lines|
           [Printable.utf8(file), lines.transform_values { |text| Printable.utf8(text) }]

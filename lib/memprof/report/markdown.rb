@@ -21,7 +21,7 @@ module Memprof
         [table.to_markdown, "\n", ("#{rest}  \n" if rest), *shares].join
       end
 
-      # Class names such as `<iseq>` or `Foo_bar*` are no tags and no emphasis.
+      # Class names such as `<iseq>` or `Foo_bar*` are not tags and not emphasis.
       def escape(text) = text.gsub(/[<>*_`|\[\]\\]/) { |character| "\\#{character}" }
     end
   end

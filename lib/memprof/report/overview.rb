@@ -4,15 +4,15 @@ require_relative "../table"
 
 module Memprof
   class Report
-    # What memprof's own presentations of a report say: one headline, the facts of the run, a table of
-    # retained objects and one of allocations. Text and Markdown print the `head`, what there was when memory
-    # was `largest`, and a `section` for each table.
+    # The content of memprof's own presentations of a report: a headline, the facts of the run, a table of
+    # retained objects and one of allocations. Text and Markdown print the `head`, the state when memory was
+    # `largest`, and a `section` for each table.
     class Overview
       CLASS_WIDTH = 40
       CALLERS = 4
       SHARES = 5
       SHARE_TO_EXPLAIN = 0.05
-      # A method written in C that no Ruby code called.
+      # A C method that was not called by Ruby code.
       NO_FILE = "(no name):"
       # See Support.warn_of_lost_hook.
       INCOMPLETE = "incomplete: tracking was off for a while because of a Ractor (Bug #19112 or #18464)"
@@ -33,7 +33,7 @@ module Memprof
         [head, *parts].join("\n")
       end
 
-      # Totals; what is retained comes first, since that is what a leak is.
+      # Totals; retained objects come first, since they may be leaks.
       def headline
         return "Nothing was allocated." if @report.total_allocated.zero?
 
@@ -43,7 +43,7 @@ module Memprof
           "#{Units.objects(freed["objects"], freed["bytes"])} freed"
       end
 
-      # How the numbers came about.
+      # Facts of the run.
       def facts
         meta = @report.meta
         duration, gc_runs = meta.values_at("duration", "gc_count")
@@ -54,7 +54,7 @@ module Memprof
         ].compact.join(", ")
       end
 
-      # A line on what the VM made for itself, which the tables leave out; nil if that is nothing.
+      # A line on the VM's own objects, which the tables leave out; nil if there were none.
       def internal
         retained, allocated = %w[retained allocated].map do |kind|
           %w[objects bytes].map { |unit| @report.totals[kind][unit] - @listed.totals[kind][unit] }
@@ -65,10 +65,10 @@ module Memprof
           "#{Units.objects(*retained)} retained"
       end
 
-      # What stands for a table without rows.
+      # Shown in place of a table without rows.
       def nothing(kind) = "Nothing #{"else " if @report.totals[kind.to_s]["objects"].positive?}is #{kind}."
 
-      # What the process was when memory was largest.
+      # The state of the process when memory was largest.
       def peak_facts
         peak = @report.peak
         parts = { "RSS" => peak[:resident], "malloc in use" => peak[:malloc], "slots" => peak[:slots] }
@@ -78,13 +78,13 @@ module Memprof
           "#{parts.join(", ")}#{ever}"
       end
 
-      # Sites whose objects there were when memory was largest, most bytes first.
+      # Sites with objects at the memory peak, most bytes first.
       def peak
         table = Table.new.number("At peak", style: :red).number("Objects").number("Allocated")
         sites(table, :peak, @report.peak[:bytes]) { |site| [Units.bytes(site.allocated_bytes)] }
       end
 
-      # Sites with retained objects, most bytes first; empty if nothing is retained.
+      # Sites with retained objects, most bytes first; empty if there are none.
       def retained
         table = Table.new.number("Retained", style: :red).number("Objects").number("Retained %")
         sites(table, :retained, @listed.total_retained_memsize) do |site|
@@ -101,13 +101,13 @@ module Memprof
         end
       end
 
-      # How a total divides: `{"class" => "String 60 %, Hash 20 %", "gem" => ...}`.
+      # The shares of a total: `{"class" => "String 60 %, Hash 20 %", "gem" => ...}`.
       def shares(kind)
         total = kind == :retained ? @listed.total_retained_memsize : @listed.total_allocated_memsize
         %w[class gem].to_h { |by| [by, share(@listed.public_send("#{kind}_memory_by_#{by}"), total)] }
       end
 
-      # A line on the sites that a table leaves out, nil if there are none.
+      # A line on the sites that a table leaves out, or nil.
       def rest(kind)
         left = places(kind).first - @limit
         Units.plural(left, "more site") if left.positive?
@@ -117,7 +117,7 @@ module Memprof
 
       def places(kind) = @listed.places(kind, limit: @limit)
 
-      # Adds the sites; the block says what is between their objects and their class.
+      # Adds the sites; the block returns the cells between their objects and their class.
       def sites(table, kind, total)
         table.name("Class", style: :cyan).name("Allocated at")
         places(kind).last.each do |site|
@@ -134,7 +134,7 @@ module Memprof
         [Printable.fit(site.class_name, CLASS_WIDTH), place]
       end
 
-      # Lines on who called; for the sites that matter only, or they would bury these.
+      # Lines with the callers; only for sites that matter, or they would clutter the table.
       def callers(site, share)
         return [] if share < SHARE_TO_EXPLAIN
 
@@ -146,7 +146,7 @@ module Memprof
         left.positive? ? notes << "and #{left} more" : notes
       end
 
-      # Where no object was freed there is no mean.
+      # Without freed objects there is no mean.
       def age(site) = site.freed_objects.positive? ? format("%.1f", site.mean_age) : "-"
 
       def share(groups, total)

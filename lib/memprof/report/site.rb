@@ -4,8 +4,8 @@ require_relative "../located"
 
 module Memprof
   class Report
-    # The objects of one class that were allocated at one place (file, line and method; with `stack: n` also
-    # called along one path). Frozen; two sites with the same facts are equal.
+    # The objects of one class allocated at one place (file, line and method; with `stack: n` also with one
+    # call stack). Frozen; two sites with the same facts are equal.
     class Site
       include Located
 
@@ -23,20 +23,20 @@ module Memprof
       attr_reader :allocated_bytes
       # @return [Integer] objects still alive
       attr_reader :retained_objects
-      # @return [Integer] bytes (memsize) of those still alive
+      # @return [Integer] bytes (memsize) of the retained objects
       attr_reader :retained_bytes
       # @return [Integer] objects that were freed
       attr_reader :freed_objects
-      # @return [Integer] bytes of those that were freed, as they were then
+      # @return [Integer] bytes of the freed objects when they were freed
       attr_reader :freed_bytes
-      # @return [Integer] objects that were alive, or not yet collected, when memory was largest; 0 unless
-      #   that was to be found (`Memprof.report(peak: true)`)
+      # @return [Integer] objects that were live, or not yet collected, when memory was largest; 0 unless
+      #   tracked with `Memprof.report(peak: true)`
       attr_reader :peak_objects
-      # @return [Integer] bytes of those
+      # @return [Integer] bytes of the peak objects
       attr_reader :peak_bytes
-      # @return [Float] mean age of those that were freed: GC runs survived
+      # @return [Float] mean age of the freed objects: GC runs survived
       attr_reader :mean_age
-      # @return [Integer] age of the oldest that was freed
+      # @return [Integer] age of the oldest freed object
       attr_reader :max_age
       # @return [Array<String>] frames as `"file:line:in method"`, innermost first
       attr_reader :stack
@@ -59,14 +59,14 @@ module Memprof
 
       # The gem that the file belongs to.
       #
-      # @return [String] as `"rack-2.2.4"`; the name of a part of the standard library or of the application's
-      #   folder if it is in no gem, `"other"` if that is unknown too
+      # @return [String] as `"rack-2.2.4"`; outside of gems, the name of a part of the standard library or of
+      #   the application's folder; `"other"` if that is unknown, too
       # @example
       #   report = Memprof.report { Object.new }
       #   report.map(&:gem).tally
       def gem = Paths.gem_of(file)
 
-      # The frames outside the site: who called the method that allocated. Empty unless tracked with `stack:
+      # The frames outside the site: the callers of the allocating method. Empty unless tracked with `stack:
       # n`.
       #
       # @return [Array<String>] frames as `"file:line:in method"`, innermost first
@@ -74,7 +74,7 @@ module Memprof
       #   report = Memprof.report(stack: 8) { Object.new }
       #   report.first.callers
       def callers
-        # A method written in C stands before it, with the line that called it.
+        # A C method precedes it, with the line that called it.
         here = stack.index("#{location}:in #{method_name}")
         here ? stack.drop(here + 1) : []
       end

@@ -2,7 +2,7 @@
 
 module Memprof
   class Report
-    # A report for a terminal: retained objects are on top, within the first five lines.
+    # A report for a terminal: retained objects come first, within the first five lines.
     class Text < Overview
       def initialize(report, limit:, color: false)
         super(report, limit: limit)

@@ -2,11 +2,11 @@
 
 module Memprof
   module RSpec
-    # A limit for objects or bytes, of all classes or some.
+    # A limit for objects or bytes, of all or some classes.
     class AmountMatcher < BudgetMatcher
       # @param limit [Numeric, Range, Hash]
       # @param kind [Symbol] `:allocated` or `:retained`
-      # @raise [ArgumentError] if the limit is none
+      # @raise [ArgumentError] if the limit is invalid
       def initialize(limit, kind)
         super()
         @limit = limit
@@ -16,7 +16,7 @@ module Memprof
         budget
       end
 
-      # Counts objects, which is what is counted if nothing is said.
+      # Counts objects; the default.
       #
       # @return [self]
       #
@@ -28,7 +28,7 @@ module Memprof
       end
       alias_method :object, :objects
 
-      # Counts bytes. For allocations the collector is off while the block runs, so that they are exact.
+      # Counts bytes. For allocations, GC is disabled while the block runs, so that they are exact.
       #
       # @return [self]
       #
@@ -46,7 +46,7 @@ module Memprof
       #
       # @param classes [Array<Module, String>]
       # @return [self]
-      # @raise [ArgumentError] if one is no class, or the limits are by class already
+      # @raise [ArgumentError] if one is not a class, or the limits are already by class
       #
       # @example
       #   RSpec.describe("a pair") { it { expect { [:a.to_s, []] }.to allocate_at_most(2).of(Array) } }

@@ -2,7 +2,7 @@
 
 module Memprof
   module RSpec
-    # What all matchers here have in common: they want a block. `fulfilled?` runs it.
+    # Shared by all matchers here, which require a block. `fulfilled?` runs it.
     module BlockMatcher
       include ::RSpec::Matchers::Composable
 
@@ -26,7 +26,7 @@ module Memprof
 
       private
 
-      # The failure of `expect(value)`, of which RSpec only warns.
+      # The failure of `expect(value)`, for which RSpec only warns.
       def no_block(to) = "expected a block #{to} #{description}, but got none"
     end
   end

@@ -2,7 +2,7 @@
 
 module Memprof
   module RSpec
-    # What all matchers with a limit have in common. Subclasses say what the budget is.
+    # Base class of all matchers with a limit. Subclasses define the budget.
     class BudgetMatcher
       include BlockMatcher
 
@@ -12,12 +12,12 @@ module Memprof
         @internals = false
       end
 
-      # Sets how often the block runs before it is measured: 1, if nothing is said. Code that must run only
-      # once wants `warmup(0)`.
+      # Sets how often the block runs before it is measured; the default is 1. Code that must run only once
+      # needs `warmup(0)`.
       #
       # @param runs [Integer]
       # @return [self]
-      # @raise [ArgumentError] if it is no number of runs
+      # @raise [ArgumentError] if it is not a number of runs
       #
       # @example
       #   RSpec.describe "a queue" do
@@ -70,13 +70,13 @@ module Memprof
 
       # @api private
       def plan
-        # The budget that judges, too: only its own filters have seen the anonymous classes.
+        # Also judges: only its own filters have seen the anonymous classes.
         @planned = budget
         @planned.plan(@warmup || (@compound ? 0 : Testing::WARMUP))
       end
 
-      # Joined with a matcher of ours one run serves both; joined with any other, that one wraps ours, and the
-      # block must run once only, or `change { }.by(1)` would see the warm-up.
+      # If joined with one of our matchers, one run serves both; if joined with any other, that one wraps
+      # ours, and the block must run only once, or `change { }.by(1)` would see the warm-up.
       #
       # @api private
       def and(matcher)
@@ -90,10 +90,10 @@ module Memprof
       end
       alias_method :|, :or
 
-      # RSpec asks only when it joins matchers, which means that the block must run once. It puts a matcher
-      # that says yes inside of the other one, and refuses two of these. The answer is no, so that a matcher
-      # which rescues or catches (`raise_error`, `throw_symbol`) can be inside of this one; {Nesting} sees to
-      # it that its work does not count.
+      # RSpec calls this only when it joins matchers, which means that the block must run once. It nests a
+      # matcher that returns true inside the other one, and refuses two of these. This returns false, so that
+      # a matcher which rescues or catches (`raise_error`, `throw_symbol`) can be nested inside; {Nesting}
+      # ensures that its work does not count.
       #
       # @api private
       def expects_call_stack_jump?

@@ -2,11 +2,10 @@
 
 module Memprof
   module RSpec
-    # The examples that allocate and retain most, listed at the end of a run with MEMPROF_SPEC=1. What an
-    # example retains is what is alive after it, and after a full GC, of what was allocated in it and in its
-    # hooks.
+    # Lists the examples that allocate and retain most at the end of a run with MEMPROF_SPEC=1. An example
+    # retains the objects that it or its hooks allocated and that are still alive after it and a full GC.
     class CostlyExamples
-      # What an example cost, in objects and bytes.
+      # The cost of an example, in objects and bytes.
       Cost = Struct.new(:location, :description, :allocated, :retained)
       EVENTS = %i[example_started example_finished dump_summary].freeze
       LIMIT = 10
@@ -18,11 +17,11 @@ module Memprof
         limit = limit(env[VARIABLE].to_s)
         return unless limit
 
-        # Not earlier: who asks for the reporter gets one without the formatters of the command line.
+        # Not earlier: config.reporter would create one without the command line's formatters.
         config.before(:suite) { CostlyExamples.new(limit).listen(config.reporter) }
       end
 
-      # How many examples are listed; nil for none.
+      # The number of examples to list, or nil.
       def self.limit(text)
         return if ["", "0"].include?(text)
         return LIMIT if text == "1"
@@ -61,7 +60,7 @@ module Memprof
         @session = nil
       end
 
-      # As a message: where the formatter prints, or in its JSON.
+      # As a message: it appears in the formatter's output, or in its JSON.
       def dump_summary(_notification)
         tables = { allocated: "allocate", retained: "retain" }.filter_map { |kind, verb| table(kind, verb) }
         @reporter.message("\n#{tables.join("\n")}") unless tables.empty?
@@ -69,7 +68,7 @@ module Memprof
 
       private
 
-      # Objects and bytes. The VM's inline caches belong to no example.
+      # Objects and bytes. The VM's inline caches do not count for any example.
       def sum(rows, part)
         rows.each_with_object([0, 0]) do |row, sum|
           next if row[1][2].start_with?("<")

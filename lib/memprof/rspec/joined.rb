@@ -2,7 +2,7 @@
 
 module Memprof
   module RSpec
-    # Two matchers of ours, joined by `and` or `or`: one run of the block serves both.
+    # Two of our matchers, joined by `and` or `or`: one run of the block serves both.
     class Joined < BudgetMatcher
       def initialize(word, first, second)
         super()
@@ -36,7 +36,7 @@ module Memprof
         false
       end
 
-      # RSpec does not negate joined matchers either: it is not clear what the sentence means.
+      # RSpec does not negate joined matchers either: the meaning would be unclear.
       def does_not_match?(_block)
         raise NotImplementedError, "`expect { }.not_to matcher.#{@word} matcher` is not supported"
       end

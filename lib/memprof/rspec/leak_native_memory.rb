@@ -10,7 +10,7 @@ module Memprof
         @measured = Testing::NativeLeaks.new(over)
       end
 
-      # Sets how often the block runs while its live bytes are counted: 20, if nothing is said.
+      # Sets how often the block runs while its live bytes are counted; the default is 20.
       #
       # @param runs [Integer] at least 4
       # @return [self]

@@ -10,7 +10,7 @@ module Memprof
         @leaks = Testing::Leaks.new
       end
 
-      # Sets how often the block runs while its live objects are counted: 20, if nothing is said.
+      # Sets how often the block runs while its live objects are counted; the default is 20.
       #
       # @param times [Integer]
       # @return [self]
@@ -22,7 +22,7 @@ module Memprof
         self
       end
 
-      # Reads well after {#over}, and changes nothing.
+      # Does nothing; reads well after {#over}.
       #
       # @return [self]
       #
@@ -30,11 +30,11 @@ module Memprof
       #   RSpec.describe("a string") { it { expect { :a.to_s }.not_to leak_objects.over(10).runs } }
       def runs = self
 
-      # Sets how often the block runs before that: 3, if nothing is said.
+      # Sets how often the block runs before that; the default is 3.
       #
       # @param runs [Integer]
       # @return [self]
-      # @raise [ArgumentError] if it is no number of runs
+      # @raise [ArgumentError] if it is not a number of runs
       #
       # @example
       #   RSpec.describe("a string") { it { expect { :a.to_s }.not_to leak_objects.warmup(5) } }
@@ -43,11 +43,11 @@ module Memprof
         self
       end
 
-      # Looks only at objects of these classes, as {AmountMatcher#of}.
+      # Considers only objects of these classes, like {AmountMatcher#of}.
       #
       # @param classes [Array<Module, String>]
       # @return [self]
-      # @raise [ArgumentError] if one is no class
+      # @raise [ArgumentError] if one is not a class
       #
       # @example
       #   RSpec.describe("a string") { it { expect { :a.to_s }.not_to leak_objects.of(String) } }
@@ -56,7 +56,7 @@ module Memprof
         self
       end
 
-      # Looks at the VM's own objects too, as {BudgetMatcher#with_internal_objects}.
+      # Includes the VM's own objects, like {BudgetMatcher#with_internal_objects}.
       #
       # @return [self]
       #

@@ -5,7 +5,7 @@ module Memprof
     # See {Matchers#limit_allocations}.
     class LimitAllocations < BudgetMatcher
       # @param limits [Hash]
-      # @raise [ArgumentError] if a limit is none
+      # @raise [ArgumentError] if a limit is invalid
       def initialize(limits)
         super()
         @limits = limits
@@ -16,9 +16,9 @@ module Memprof
       #
       # @param klass [Module, String]
       # @param count [Numeric, Range, nil] objects
-      # @param size [Numeric, Range, nil] bytes, slots included
+      # @param size [Numeric, Range, nil] bytes, including slots
       # @return [self]
-      # @raise [ArgumentError] if there is no limit
+      # @raise [ArgumentError] if a limit is missing
       #
       # @example
       #   RSpec.describe "a string" do

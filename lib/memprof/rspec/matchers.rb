@@ -25,27 +25,24 @@ require_relative "allocate_native_at_most"
 module Memprof
   # RSpec matchers; `require "memprof/rspec"` includes them in all examples.
   module RSpec
-    # Matchers that count the objects a block makes, and those that it leaves behind.
+    # Matchers that count the objects a block allocates and retains.
     #
-    # - Objects of the calling thread, and of threads that the block starts, are counted; others do not
-    #   disturb.
-    # - A number is the most that is allowed, a range a window: `allocate_at_most(5)`,
-    #   `allocate_at_most(2..5)`.
-    # - The block runs once before it is measured, so that what only a first run makes does not count; see
+    # - Counts objects of the calling thread and of threads that the block starts, and of no others.
+    # - A number is an upper limit, a range a window: `allocate_at_most(5)`, `allocate_at_most(2..5)`.
+    # - The block runs once before it is measured, so that first-run allocations do not count; see
     #   {BudgetMatcher#warmup}. Joined with another block matcher (`.and change { }`) it runs only once.
-    # - With `.and raise_error`, in either order, what the block allocates up to the exception counts, the
-    #   exception and its backtrace included.
-    # - The VM's own objects (`<iseq>`, `<callcache>`) do not count: it makes them when it likes. See
+    # - With `.and raise_error`, in either order, allocations of the block up to the exception count,
+    #   including the exception and its backtrace.
+    # - The VM's own objects (`<iseq>`, `<callcache>`) do not count: their number varies. See
     #   {BudgetMatcher#with_internal_objects}.
-    # - Retained is what is alive after a full collection, the block's value dropped.
-    # - `expect { }.not_to allocate_at_most(5)` wants more than five.
+    # - Retained objects are those still alive after a full GC, without the block's value.
+    # - `expect { }.not_to allocate_at_most(5)` requires more than five.
     module Matchers
       # Passes if the block allocates no more than the limit.
       #
-      # @param limit [Numeric, Range, Hash{Module => Numeric, Range}] a Hash gives each class a limit of its
-      #   own
+      # @param limit [Numeric, Range, Hash{Module => Numeric, Range}] a Hash sets a limit per class
       # @return [AllocateAtMost]
-      # @raise [ArgumentError] if the limit is none
+      # @raise [ArgumentError] if the limit is invalid
       #
       # @example
       #   RSpec.describe "a greeting" do
@@ -59,7 +56,7 @@ module Memprof
       #   end
       def allocate_at_most(limit) = AllocateAtMost.new(limit)
 
-      # Passes if no more than the limit of the objects that the block makes stay alive after it.
+      # Passes if the block retains no more objects than the limit.
       #
       # @param limit (see #allocate_at_most)
       # @return [RetainAtMost]
@@ -74,8 +71,8 @@ module Memprof
       #   end
       def retain_at_most(limit) = RetainAtMost.new(limit)
 
-      # Passes if the live objects of some site grow from run to run of the block, as {Memprof.growth} finds
-      # them. Mostly used as `not_to leak_objects`.
+      # Passes if the live objects of some site grow from run to run of the block, as found by
+      # {Memprof.growth}. Mostly used as `not_to leak_objects`.
       #
       # @return [LeakObjects]
       #
@@ -87,13 +84,13 @@ module Memprof
       #   end
       def leak_objects = LeakObjects.new
 
-      # Passes if memory that the block allocates by malloc stays live, more and more from run to run: in C
-      # extensions, in libraries that they use, in Ruby objects. Mostly used as `not_to leak_native_memory`.
-      # Live bytes are exact, by {Malloc}; the RSS, which drifts by itself, is not looked at.
+      # Passes if live malloc memory of the block grows from run to run: in C extensions, in libraries that
+      # they use, in Ruby objects. Mostly used as `not_to leak_native_memory`. Counts live bytes exactly, with
+      # {Malloc}; ignores the RSS, which drifts by itself.
       #
-      # @param over [Integer, String] bytes that may leak in all runs: `65_536`, `"64 KiB"`
+      # @param over [Integer, String] total bytes that may leak in all runs: `65_536`, `"64 KiB"`
       # @return [LeakNativeMemory]
-      # @raise [ArgumentError] if that is no size
+      # @raise [ArgumentError] if it is not a size
       #
       # @example
       #   RSpec.describe "a digest" do
@@ -104,11 +101,11 @@ module Memprof
       #   end
       def leak_native_memory(over: "64 KiB") = LeakNativeMemory.new(over)
 
-      # Passes if the block allocates no more bytes than that by malloc, freed ones included, on all threads.
+      # Passes if the block mallocs no more bytes than the limit, including freed ones, on all threads.
       #
       # @param limit [Integer, String] bytes: `1_048_576`, `"1 MiB"`
       # @return [AllocateNativeAtMost]
-      # @raise [ArgumentError] if that is no size
+      # @raise [ArgumentError] if it is not a size
       #
       # @example
       #   RSpec.describe "a report" do
@@ -118,7 +115,7 @@ module Memprof
       #   end
       def allocate_native_at_most(limit) = AllocateNativeAtMost.new(limit)
 
-      # The name that rspec-benchmark uses. Classes in a Hash do not stand for their subclasses here.
+      # The name used by rspec-benchmark. Here, classes in a Hash don't include their subclasses.
       #
       # @param limit (see #allocate_at_most)
       # @return [PerformAllocation]
@@ -136,12 +133,12 @@ module Memprof
         warmup ? matcher.warmup(warmup) : matcher
       end
 
-      # The name that rspec-memory uses. Classes that are not named must not be allocated, unless `count:` or
-      # `size:` limits all of them together. Numbers are upper bounds.
+      # The name used by rspec-memory. Unnamed classes must not be allocated, unless `count:` or `size:`
+      # limits all of them together. Numbers are upper bounds.
       #
       # @param limits [Hash{Module => Numeric, Range, Hash}]
       # @param count [Numeric, Range, nil] objects of all classes
-      # @param size [Numeric, Range, nil] bytes of all classes, slots included
+      # @param size [Numeric, Range, nil] bytes of all classes, including slots
       # @return [LimitAllocations]
       # @raise (see #allocate_at_most)
       #

@@ -2,13 +2,13 @@
 
 module Memprof
   module RSpec
-    # What {LeakNativeMemory} and {AllocateNativeAtMost} have in common.
+    # Base class of {LeakNativeMemory} and {AllocateNativeAtMost}.
     class NativeMatcher
       include BlockMatcher
 
-      # Looks only at these locations: lines of Ruby (`file:line`), and native code by its library.
+      # Considers only these locations: lines of Ruby (`file:line`), and native code by its library.
       #
-      # @param location [Regexp, String] a String is a part of the path
+      # @param location [Regexp, String] a String matches a part of the path
       # @return [self]
       # @raise [ArgumentError] if it is neither, when the block runs
       #
@@ -25,7 +25,7 @@ module Memprof
       #
       # @param runs [Integer]
       # @return [self]
-      # @raise [ArgumentError] if it is no number of runs
+      # @raise [ArgumentError] if it is not a number of runs
       #
       # @example
       #   RSpec.describe("a string") do

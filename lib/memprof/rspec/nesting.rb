@@ -3,8 +3,8 @@
 module Memprof
   module RSpec
     # Another matcher inside of ours. RSpec nests joined block matchers: it calls the outer one with a block
-    # in which the inner one runs the user's block. What the inner matcher allocates is not the user's, so the
-    # user's block is measured in there, and what it raises goes on to the inner matcher.
+    # in which the inner one runs the user's block. Allocations of the inner matcher are not the user's, so
+    # the user's block is measured inside, and its exceptions propagate to the inner matcher.
     class Nesting
       def self.of(block)
         evaluator = block.binding.receiver

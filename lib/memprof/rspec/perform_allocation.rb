@@ -10,11 +10,11 @@ module Memprof
         super(limit, :allocated)
       end
 
-      # Limits what is retained too, in the unit of the allocations.
+      # Also limits retained objects, in the unit of the allocations.
       #
       # @param limit [Numeric, Range, Hash]
       # @return [self]
-      # @raise [ArgumentError] if the limit is none
+      # @raise [ArgumentError] if the limit is invalid
       #
       # @example
       #   RSpec.describe("an array") { it { expect { [] }.to perform_allocation(1).and_retain(0) } }

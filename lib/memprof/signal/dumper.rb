@@ -4,7 +4,7 @@ require_relative "../dump"
 
 module Memprof
   module OnSignal
-    # Makes the dumps of a process that were asked for from outside: one at a time, by a forked child, with a
+    # Writes the dumps of a process that are requested from outside: one at a time, in a forked child, with a
     # thread that waits for the child.
     class Dumper
       def initialize(settings)
@@ -13,7 +13,7 @@ module Memprof
 
       def options = @settings.options
 
-      # Starts a dump into a file, unless one is being written.
+      # Starts a dump to a file, unless one is being written.
       def start
         return busy if writing?
 
@@ -26,8 +26,8 @@ module Memprof
         end
       end
 
-      # Starts a dump into a pipe or a socket, which it closes; false if one is being written. The block gets
-      # the outcome.
+      # Starts a dump to a pipe or a socket, and closes it; false if one is being written. The block gets the
+      # outcome.
       def stream(io, options, &block)
         return false if writing?
 
@@ -37,8 +37,8 @@ module Memprof
         true
       end
 
-      # In a forked child: while this process has the pipe open, too, its reader would wait for the end. The
-      # parent's thread may be about to close it: then the object is closed, and the descriptor is still open.
+      # In a forked child: as long as this process has the pipe open, too, its reader would wait for EOF. The
+      # parent's thread may be about to close it: then the object is closed, but the descriptor is still open.
       def abandon
         descriptor, *identity = @passed
         return unless descriptor
@@ -54,13 +54,13 @@ module Memprof
 
       private
 
-      # Distinguishes a file from one that gets its descriptor later.
+      # Distinguishes a file from a later one with the same descriptor.
       def identity(io)
         stat = io.stat
         [stat.dev, stat.ino]
       end
 
-      # Not when the file has its name, or the dump is over: all that is left to its thread is to say so.
+      # False once the file has its name or the dump has ended: its thread only has to report it.
       def writing? = @target && @thread&.alive? && !(@path && Native.taken?(@path))
 
       def busy
@@ -78,8 +78,8 @@ module Memprof
         raise
       end
 
-      # The client gets an answer in any case, also if this thread is ended. Then the child is, too, and
-      # its file is gone (Dump::Child, Dump::InProgress).
+      # The client always gets an answer, even if this thread is killed. Then the child is killed, too, and
+      # its file is removed (Dump::Child, Dump::InProgress).
       def write(answer)
         outcome = Error.new("the thread that waited for it was ended")
         outcome = yield

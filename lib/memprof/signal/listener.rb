@@ -8,13 +8,13 @@ require_relative "../control/server"
 require_relative "../stderr"
 
 module Memprof
-  # What a process does that has loaded `memprof/signal`.
+  # The part of `memprof/signal` that runs in the process which loads it.
   module OnSignal
     class << self
       attr_reader :listener
 
-      # Tracks if that is wanted, and waits for the signal and for requests. Whatever fails here becomes a
-      # warning: a program that can't be looked into must still run. A second call does nothing.
+      # Starts tracking if configured, and waits for the signal and for requests. A failure here becomes a
+      # warning: a program that can't be inspected must still run. A second call does nothing.
       def start(env)
         return if @listener
 
@@ -46,7 +46,7 @@ module Memprof
     # A thread that waits for the signal and for requests over the socket. Each process has its own: after a
     # fork, the child gets a new thread, pipe and socket.
     class Listener
-      # Seconds before a forked child makes its socket: many children are gone or another program by then.
+      # Seconds before a forked child creates its socket: many children have exited or exec'ed by then.
       SOCKET_DELAY = 0.1
       private_constant :SOCKET_DELAY
 
@@ -61,7 +61,7 @@ module Memprof
         OnSignal.warn_user("process #{@pid} can't wait for its signal: #{e.message}")
       end
 
-      # Asks for a dump. Fit for a signal handler: takes no lock.
+      # Requests a dump. Safe in a signal handler: takes no lock.
       def wake
         start unless @pid == Process.pid && @thread&.alive? # a program may end threads that it does not know
         @writer.write_nonblock("!", exception: false)
@@ -69,10 +69,10 @@ module Memprof
         OnSignal.warn_user("process #{Process.pid}: no dump: #{e.message}")
       end
 
-      # In a process that came into being as a copy.
+      # In a process created by a fork.
       def after_fork
-        # The signal may come anywhere in here, and its handler may do all this: so what is the parent's is
-        # noted at one go.
+        # The signal may arrive anywhere in here, and its handler may do all this: so the parent's state is
+        # captured in one step.
         inherited = [@pid, @server, @dumper, @reader, @writer]
         pid, server, dumper, *pipe = inherited
         return if pid == Process.pid
@@ -85,13 +85,13 @@ module Memprof
         OnSignal.warn_user("process #{Process.pid} can't wait for its signal: #{e.message}")
       end
 
-      # In a process about to go on under another id.
+      # In a process about to continue under another id.
       def before_daemon
         close
         @server = nil
       end
 
-      # At the end of a process. The thread may be about to create the socket, whose file would then stay.
+      # At process exit. The thread may be about to create the socket, whose file would be left behind.
       def close
         return unless @pid == Process.pid
 
@@ -100,13 +100,13 @@ module Memprof
           @server&.close
         end
       rescue ThreadError
-        nil # in a signal handler no lock can be had
+        nil # a signal handler can't take a lock
       end
 
       private
 
-      # What this process needs for itself. Between the question whether it has it and the assignments no
-      # signal handler runs, as nothing is called there.
+      # Creates this process's own resources. No signal handler runs between the check and the assignments, as
+      # nothing is called there.
       def renew
         pid = Process.pid
         return if @pid == pid
@@ -129,7 +129,7 @@ module Memprof
 
       def listen(delay)
         @reader.wait_readable(delay)
-        # A signal in the middle of a fork may have made two of these threads.
+        # A signal in the middle of a fork may have started two of these threads.
         @opening.synchronize do
           directory = @settings.directory unless @closed
           @server ||= Control::Server.open(directory, @dumper, sweep: delay.zero?) if directory
@@ -144,7 +144,7 @@ module Memprof
         nil # closed: the process ends, or has become another one
       end
 
-      # However often it came: one dump is what was asked for.
+      # However many signals arrived, one dump is enough.
       def signalled
         return if @reader.read_nonblock(4096, exception: false) == :wait_readable
 
@@ -154,9 +154,9 @@ module Memprof
       end
     end
 
-    # A signal handler that lets the one before it have the signal, too.
+    # A signal handler that also calls the previous one.
     #
-    # A handler of C code, as rbtrace's, can neither be called nor put back: that keeps its signal.
+    # A handler of C code, as rbtrace's, can neither be called nor restored: it keeps its signal.
     module Trap
       # Signals to take instead, if nothing uses them.
       SPARE = %w[USR2 USR1].freeze
@@ -185,8 +185,8 @@ module Memprof
         end
       end
 
-      # Ruby has a handler of its own for the default of some signals, and says only with what trap replaces
-      # whether it is that.
+      # Ruby has its own handler for the default of some signals, and only the return value of trap shows
+      # whether that was replaced.
       def self.take_free(signal, &wake)
         return false unless %w[default ruby].include?(owner(signal))
 
@@ -198,9 +198,9 @@ module Memprof
       end
       private_class_method :owner, :take, :take_free
 
-      # Calls what was there before. Names of Ruby's and the system's defaults stand for no code: for the
-      # signals that may be chosen they mean to ignore it, or to end the program, which a request for a dump
-      # must not.
+      # Calls the previous handler. Names of Ruby's and the system's defaults have no code to call: for the
+      # signals that may be chosen they ignore the signal or end the program, which a dump request must not
+      # do.
       def self.chain(previous, number)
         case previous
         when "EXIT" then exit
@@ -210,7 +210,7 @@ module Memprof
       end
     end
 
-    # A thread of memprof's own: named, silent, and known to puma as one that is no danger to a fork.
+    # A thread of memprof's own: named, silent, and marked for puma as safe to fork.
     def self.thread(name, &block)
       Thread.new(&block).tap do |thread|
         thread.name = name

@@ -8,10 +8,10 @@ require_relative "../session"
 
 module Memprof
   module OnSignal
-    # What the environment says about dumps that are asked for from outside. What makes no sense there is a
-    # problem to report, and the default is taken.
+    # Environment settings for dumps requested from outside. An invalid value is reported as a problem, and
+    # the default applies.
     #
-    # Not MEMPROF_FORMAT: that is the format of the report of `memprof run`.
+    # Not MEMPROF_FORMAT: that is the report format of `memprof run`.
     class Settings
       SIGNAL = "MEMPROF_SIGNAL"
       DIRECTORY = "MEMPROF_DIR"
@@ -19,11 +19,11 @@ module Memprof
       VALUES = "MEMPROF_DUMP_VALUES"
       COMPRESSION = "MEMPROF_DUMP_COMPRESSION"
       TRACK = "MEMPROF_TRACK"
-      # Those that Ruby keeps for itself, and those that can't be caught.
+      # Signals that Ruby reserves, and those that can't be caught.
       REFUSED = %w[EXIT KILL STOP SEGV BUS ILL FPE VTALRM CHLD CLD].freeze
       DEFAULT_SIGNAL = "URG"
       TEMPORARY = %w[TMPDIR TMP TEMP].freeze
-      # The directory of last resort: a read-only container can write to this one, too.
+      # The directory of last resort: writable even in a read-only container.
       SHARED_MEMORY = "/dev/shm"
 
       def self.catchable(text)
@@ -68,7 +68,7 @@ module Memprof
         path
       end
 
-      # Not Dir.tmpdir: that ends with the current directory, where no command looks.
+      # Not Dir.tmpdir: it falls back to the current directory, where no command looks.
       def temporary_directory(env)
         known = [*TEMPORARY.map { |name| text(env, name) }, Etc.systmpdir, "/tmp", SHARED_MEMORY].compact.uniq
         found = known.find { |path| path.start_with?("/") && takes_socket?(path) }
@@ -77,13 +77,13 @@ module Memprof
         found
       end
 
-      # Tries, as it may be read-only, full, or of a kind without sockets. Like Dir.tmpdir, takes no directory
-      # in which any user can replace files.
+      # Tries it, as the directory may be read-only, full, or on a file system without sockets. Like
+      # Dir.tmpdir, rejects a directory in which any user can replace files.
       def takes_socket?(directory)
         stat = File.stat(directory)
         return false if !stat.directory? || (stat.world_writable? && !stat.sticky?)
 
-        # As long as the name of the socket.
+        # As long as the socket's name.
         path = File.join(directory, "memprof-#{Random.urandom(4).unpack1("H*")}.tmp")
         socket = Socket.new(:UNIX, :STREAM)
         socket.bind(Addrinfo.unix(path))
@@ -95,7 +95,7 @@ module Memprof
         socket&.close
       end
 
-      # Whether to track, and one object in how many.
+      # Whether to track, and one object in how many to sample.
       def tracking_of(text)
         case text
         when "on" then [true, nil]
@@ -110,7 +110,7 @@ module Memprof
         end
       end
 
-      # Who wrote something here wanted less than all objects.
+      # A user who set this wanted less than all objects.
       def not_tracking(problem, text)
         @problems << "invalid #{TRACK}=#{text}: #{problem}; objects are not tracked (`memprof start` does)"
         [false, nil]
@@ -120,7 +120,7 @@ module Memprof
         Memprof::Dump::Options.new(format: format, values: values || :full, compression: compression)
       rescue ArgumentError => e
         @problems << "#{FORMAT}, #{VALUES} or #{COMPRESSION} is wrong, the defaults are taken: #{e.message}"
-        # Not the contents, if it was those that were not wanted.
+        # Omits contents if the invalid setting was meant to restrict them.
         Memprof::Dump::Options.new(values: values ? :none : :full)
       end
     end

@@ -2,9 +2,9 @@
 
 module Memprof
   module Testing
-    # Rules that a block's run must keep.
+    # Rules that a run of a block must satisfy.
     class Budget
-      # Keys that stand for all classes together in a Hash of limits, as for one class in the Hash of its own.
+      # Keys for the totals of all classes in a Hash of limits, and for those of one class in its own Hash.
       UNITS = { count: :objects, size: :bytes }.freeze
 
       def self.read(limits, kind:, unit: :objects, strict: false, exact: false, internals: false)

@@ -2,15 +2,15 @@
 
 module Memprof
   module Testing
-    # Finds which of the given classes an object's class belongs to. A class stands for itself and its
-    # subclasses, a module for the classes that include it, a String for the class of just that name (internal
-    # objects have no other: `"<iseq>"`). Where several fit, the nearest takes the object: of `Object` and
-    # `Array` an Array belongs to `Array`.
+    # Finds which of the given classes an object's class belongs to. A class includes its subclasses, a module
+    # the classes that include it, a String only the class of exactly that name (internal objects have only
+    # that: `"<iseq>"`). If several match, the nearest wins: with `Object` and `Array`, an Array belongs to
+    # `Array`.
     #
-    # Classes without a name are known by a number as long as the session is open that saw them, also when
-    # they are freed.
+    # Anonymous classes are identified by a number while the session that saw them is open, even after they
+    # are freed.
     class ClassFilter
-      # Some classes redefine `name`; this is the name that the VM knows.
+      # Some classes override `name`; this returns the name in the VM.
       NAME = Module.instance_method(:name)
       private_constant :NAME
 
@@ -38,8 +38,8 @@ module Memprof
       # The key that the objects of a Measurement::Row belong to.
       def key_of(row) = row.keys ? row.keys[self] : key_for(row.class_name)
 
-      # Must be asked after the measured block: the block may have made classes. `number` is that of an
-      # anonymous class.
+      # Must be called after the measured block, which may define classes. `number` is that of an anonymous
+      # class.
       def key_for(class_name, number = nil)
         return key_for_anonymous(class_name, number) if number
 
@@ -58,7 +58,7 @@ module Memprof
         index && modules[index]
       end
 
-      # Steps from a class up to the key, in the order in which Ruby looks for methods; a name is nearest.
+      # Steps from a class up to the key, in method resolution order; a name is nearest.
       def distance(klass, key) = key.is_a?(String) ? -1 : klass.ancestors.index(key)
 
       def classes(key)

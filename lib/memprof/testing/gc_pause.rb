@@ -2,9 +2,8 @@
 
 module Memprof
   module Testing
-    # Keeps the collector off while blocks run, in any number of threads: the last one to leave turns it on
-    # again. Only bytes need it: what an object of a C extension has outside its slot
-    # is not known when it is freed.
+    # Disables GC while blocks run, in any number of threads: the last one to leave enables it again. Only
+    # bytes need this: the memory of a C extension's object outside its slot is unknown once it is freed.
     module GCPause
       @lock = Lock.new
       @holders = 0

@@ -2,8 +2,8 @@
 
 module Memprof
   module Testing
-    # Runs a block many times and finds the sites whose live objects grow, as Memprof.growth judges it. When
-    # in doubt it runs on, up to twelve times as often, and compares with all objects of the class.
+    # Runs a block many times and finds the sites whose live objects grow, as judged by Memprof.growth. When
+    # in doubt it continues, up to twelve times as often, and compares with all objects of the class.
     class Leaks
       attr_accessor :times, :warmup, :internals
       attr_reader :classes

@@ -2,12 +2,12 @@
 
 module Memprof
   module Testing
-    # What the VM keeps of a block that has run, though no program could reach it or would want to: without
-    # care for it a block that retains nothing would seem to, now and then or always.
+    # References that the VM retains after a block has run, though the program can't reach them: without
+    # handling these, a block that retains nothing would seem to, sometimes or always.
     module Leftovers
-      # The collector takes what looks like an address on the machine stack for a reference, also where C
-      # functions that have returned left it. So the block runs so many C calls deeper than the collection,
-      # and that place is cleared.
+      # The GC treats anything on the machine stack that looks like an address as a reference, even where
+      # returned C functions left it. So the block runs this many C calls deeper than the GC, and that part of
+      # the stack is cleared.
       DEPTH = 8
       private_constant :DEPTH
 
@@ -18,18 +18,18 @@ module Memprof
         catch { run_deep(depth - 1, &work) }
       end
 
-      # Forgets what lies where .run_deep worked, and the last value that another Fiber gave to this one.
+      # Clears the stack where .run_deep worked, and the last value that another Fiber passed to this one.
       def self.drop
         Fiber.new { nil }.resume
         Native.clear_stack
       end
 
-      # Notes the last match (`$~`) of the method that the block stands in: its next one would stay there as
-      # long as the method runs, which is after all that is measured here.
+      # Saves the last match (`$~`) of the method that contains the block: a new one would be retained as long
+      # as the method runs, which is beyond the end of the measurement.
       def self.last_match(block)
         block.binding.eval("match = $~; -> { $~ = match }", __FILE__, __LINE__)
       rescue ArgumentError
-        -> {} # a Symbol or a Method as a block has no such place
+        -> {} # a Symbol or a Method as a block has no such variable
       end
     end
   end

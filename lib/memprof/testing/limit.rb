@@ -2,7 +2,7 @@
 
 module Memprof
   module Testing
-    # What a test allows: a number is the most, a range is a window.
+    # A limit of a test: a number is an upper limit, a range is a window.
     class Limit
       def initialize(value)
         unless usable?(value)
@@ -38,14 +38,14 @@ module Memprof
         ends.any? && ends.all? { |number| whole?(number) || unlimited?(value, number) } && !empty?(value)
       end
 
-      # True for 5, and for 5.0 as of a computed limit.
+      # True for 5, and for 5.0 from a computed limit.
       def whole?(number)
         number.is_a?(Numeric) && number.real? && number.finite? && number >= 0 && number == number.floor
       end
 
       def unlimited?(range, number) = number.equal?(range.end) && number == Float::INFINITY
 
-      # No count is in such a range, so no code could pass.
+      # Such a range contains no count, so no code could pass.
       def empty?(range)
         first = range.begin || 0
         !range.end.nil? && (range.exclude_end? ? first >= range.end : first > range.end)

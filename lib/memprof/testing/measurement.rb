@@ -2,15 +2,15 @@
 
 module Memprof
   module Testing
-    # What one run of a block allocated and, if asked for, retained, by site and class.
+    # The allocated and, if requested, retained objects of one run of a block, by site and class.
     #
-    # Only objects that the calling thread (and those it starts) allocated between the block's first line
-    # and its last are counted, so tests that run in parallel do not disturb each other, and nothing of the
-    # test framework counts. Objects are counted with the collector on; it is off while the block runs if
-    # bytes are asked for.
+    # Only counts objects that the calling thread (and those it starts) allocated between the block's first
+    # line and its last, so tests that run in parallel do not interfere, and objects of the test framework do
+    # not count. GC is enabled while objects are counted; it is disabled while the block runs if bytes are
+    # needed.
     class Measurement
       # How to measure: runs before the one that counts, which numbers are needed beyond counts of
-      # allocations, and the ClassFilters that will be asked.
+      # allocations, and the ClassFilters to apply.
       Plan = Struct.new(:warmup, :bytes, :retained, :filters) do
         def |(other)
           self.class.new([warmup, other.warmup].max, bytes || other.bytes, retained || other.retained,
@@ -18,17 +18,17 @@ module Memprof
         end
       end
 
-      # The objects of one class that came from one line. Anonymous classes are known only while they are
-      # tracked: `keys` has what each ClassFilter said then.
+      # The objects of one class allocated at one line. Anonymous classes are known only while they are
+      # tracked: `keys` has the results of each ClassFilter from then.
       Row = Struct.new(:file, :line, :class_name, :keys, :objects, :bytes) do
-        # The VM's own objects (`<iseq>`, `<callcache>`, `<imemo>`): mostly caches, made whenever the VM
-        # likes.
+        # The VM's own objects (`<iseq>`, `<callcache>`, `<imemo>`): mostly caches, allocated at the VM's
+        # discretion.
         def internal?
           class_name.start_with?("<")
         end
       end
 
-      # GC runs until only retained objects are left: a finalizer may retain some until the next one.
+      # GC runs until only retained objects remain: a finalizer may retain some until the next one.
       COLLECTIONS = 3
       private_constant :COLLECTIONS
 
@@ -43,14 +43,14 @@ module Memprof
         restore&.call
         read(plan) if @session
       ensure
-        # Here, for a block can be left in many ways, `throw` among them.
+        # Here, because a block can exit in many ways, including `throw`.
         @session&.close
         @session = nil
       end
 
       private
 
-      # The block as it is measured. Where somebody rescues what it raises, it warms up in there, too.
+      # The block as it is measured. If a caller rescues its exceptions, it also warms up inside of that.
       def work(block, plan, around)
         ->(*arguments) {
           plan.warmup.times { warm_up(block, arguments) } if around
@@ -61,7 +61,7 @@ module Memprof
       def warm_up(block, arguments)
         block.call(*arguments)
       rescue StandardError, ScriptError, SystemExit
-        # It is raised once more when it counts.
+        # It will be raised again in the run that counts.
       end
 
       # Drops the value.
@@ -70,8 +70,8 @@ module Memprof
         nil
       end
 
-      # Nothing may be allocated between open and the block, or the block and finish. What the block raises is
-      # the caller's; what it allocated up to there counts.
+      # Nothing may be allocated between open and the block, or the block and finish. The block's exceptions
+      # propagate to the caller; its allocations up to there count.
       def run(read_now)
         @session&.close
         @session = Session.prepare(scope: :thread, identities: true)

@@ -2,8 +2,7 @@
 
 module Memprof
   module Testing
-    # Bytes that a block allocates by malloc, by location. The collector is off while it runs: its own
-    # allocations do not count.
+    # Malloc bytes of a block, by location. GC is disabled while it runs: its own allocations do not count.
     class NativeAllocations
       attr_accessor :from
       attr_reader :limit, :warmup

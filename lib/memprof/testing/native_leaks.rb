@@ -2,16 +2,16 @@
 
 module Memprof
   module Testing
-    # Runs a block many times and finds the locations whose live bytes of malloc grow, by the rules of
-    # Memprof.growth. Bytes are exact; RSS is not looked at. Ruby objects that the block leaves behind count
-    # with what they have outside of their slots.
+    # Runs a block many times and finds the locations whose live malloc bytes grow, by the rules of
+    # Memprof.growth. Bytes are exact; RSS is ignored. Ruby objects that the block retains count with their
+    # memory outside of slots.
     #
-    # The collection after each run counts, too: C extensions and finalizers may leak where they free. If
-    # something grows there, an empty block shows how much of it is the collector's own.
+    # The GC after each run counts, too: C extensions and finalizers may leak when they free. If something
+    # grows there, an empty block shows how much of it is the GC's own.
     class NativeLeaks
       Grown = Struct.new(:location, :bytes)
       COLLECTION = "(garbage collection)"
-      # In a file of its own: what C functions and finalizers allocate meanwhile is not memprof's.
+      # With a separate file name: allocations of C functions and finalizers during the GC are not memprof's.
       COLLECT = eval("-> { ::GC.start }", nil, COLLECTION, 1)
       private_constant :Grown, :COLLECTION, :COLLECT
 
@@ -79,7 +79,7 @@ module Memprof
         grown.select { |each| each.bytes.positive? }
       end
 
-      # Where Ruby collects garbage, a C function that frees an object has no line of its own.
+      # During GC, a C function that frees an object has no line of its own.
       def collection?(location) = location.start_with?("<internal:gc>", COLLECTION)
 
       def growing(series)

@@ -2,15 +2,15 @@
 
 module Memprof
   module Testing
-    # malloc by location while blocks run: {Malloc} records, and what memprof itself allocates is left out.
-    # A recording that runs already is used, and goes on.
+    # malloc by location while blocks run: recorded by {Malloc}, without memprof's own allocations. If a
+    # recording is already running, it is used, and continues.
     class NativeRecording
-      # Indexes of what Native::Malloc.sites returns.
+      # Indexes into the results of Native::Malloc.sites.
       CALLS = 0
       BYTES = 1
       LIVE_BYTES = 7
 
-      # Looks at the locations `from` a part of a path, or that a Regexp matches.
+      # Considers locations that contain `from`, or that match it as a Regexp.
       def initialize(from)
         unless from.nil? || from.is_a?(Regexp) || from.is_a?(String)
           raise ArgumentError, "#{from.inspect} is not a location: give a Regexp, or a part of a path"

@@ -2,7 +2,7 @@
 
 module Memprof
   module Testing
-    # How a run kept to its budget, and what to say about it.
+    # The result of judging a run by its budget, and its message.
     class Outcome
       def initialize(budget, verdicts, unlisted)
         @budget = budget

@@ -4,7 +4,7 @@ module Memprof
   module Testing
     # One sentence of a budget: "allocate at most 2 objects of String".
     class Rule
-      # What a rule found: the amount, and the sites that it adds up from.
+      # The result of a rule: the amount, and the sites that add up to it.
       Verdict = Struct.new(:rule, :actual, :rows) do
         def pass? = rule.limit.allow?(actual)
 

@@ -2,7 +2,7 @@
 
 module Memprof
   module Testing
-    # The sites of a failure message: most first, aligned, with paths as short as they stay clear.
+    # The sites of a failure message: most first, aligned, with paths as short as possible.
     module SiteTable
       TOP = 10
       CLASS_WIDTH = 40
@@ -29,13 +29,13 @@ module Memprof
 
       private_class_method :of_contents
 
-      # Adds rows of a location, and what comes before it.
+      # Adds rows with a location, and the cells before it.
       def self.of_locations(table, rows)
         rows.first(TOP).each { |location, *cells| table.row(*cells, Paths.short(location)) }
         table.empty? ? "" : table.to_text.gsub(/^/, "  ")
       end
 
-      # Anonymous classes read the same.
+      # Merges anonymous classes, whose names are the same.
       def self.merge(rows)
         rows.group_by { |row| [row.file, row.line, row.class_name] }.map do |_, same|
           same.first.dup.tap do |row|

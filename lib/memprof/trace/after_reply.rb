@@ -2,27 +2,27 @@
 
 module Memprof
   class Trace
-    # Work that no client waits for: it is done when the server has sent the reply. Servers that can do so
-    # have a list in the Rack env of what is to be called then.
+    # Work that no client waits for: it runs after the server has sent the reply. Servers that support this
+    # put a list of callables into the Rack env.
     #
-    # A server may come to forget that, as puma 6 does when a body can't be closed. What is left is done
-    # before the next request of the same thread, or when the process ends; in any case once.
+    # A server may fail to call them, as puma 6 does when a body can't be closed. Leftover work runs before
+    # the thread's next request or when the process ends; always exactly once.
     class AfterReply
-      # Rack 3.1, with falcon and puma 7; called from its end.
+      # Rack 3.1, in falcon and puma 7; called in reverse order.
       FINISHED = "rack.response_finished"
-      # Puma and unicorn; one that raises keeps those behind it from being called.
+      # Puma and unicorn; if one raises, those after it aren't called.
       REPLIED = "rack.after_reply"
-      # What an app has written to the env that talks to the client itself: the env's, and the headers'.
+      # Set by an app that talks to the client itself: in the env, and in the headers.
       HIJACKED = "rack.hijack_io"
       HIJACK = "rack.hijack"
       private_constant :FINISHED, :REPLIED, :HIJACKED, :HIJACK
 
-      # What is still to be done, with the thread of its request. Each of the methods that are used of it is
-      # done before another thread's turn comes.
+      # Pending work, with the thread of its request. Each method called on it completes before another thread
+      # is scheduled.
       @waiting = {}.compare_by_identity
 
       class << self
-        # Has something written when the server has replied.
+        # Schedules a record to be written after the server has replied.
         def defer(env, reply, work)
           finished = env[FINISHED]
           list = finished || env[REPLIED]
@@ -34,7 +34,7 @@ module Memprof
           true
         end
 
-        # Does what servers have forgotten of requests whose thread is free again, or is gone.
+        # Does the work that servers dropped, for requests whose thread is free again or gone.
         def catch_up
           return if @waiting.empty?
 
@@ -44,7 +44,7 @@ module Memprof
 
         def finish = @waiting.keys.each(&:call)
 
-        # In the child of a fork: what waits is the parent's to do.
+        # In the child of a fork: pending work is the parent's.
         def after_fork
           @waiting = {}.compare_by_identity
         end
@@ -53,8 +53,8 @@ module Memprof
 
         private
 
-        # A body that is a list has been made already. Another may go on for hours, and so may what an app
-        # that took over the connection does.
+        # A body that is a list is complete already. Any other may stream for hours, and so may an app that
+        # took over the connection.
         def short?(env, reply)
           return false if !reply.is_a?(Array) || env.key?(HIJACKED)
 
@@ -70,8 +70,8 @@ module Memprof
         @work = work
       end
 
-      # What the server calls; some say of which request, what the reply was, and what went wrong. Whoever
-      # calls is not to blame for what goes wrong here, and may be busy with another request.
+      # Called by the server, sometimes with the request, the response and an error. The caller is not to
+      # blame for errors here, and may be busy with another request.
       def call(*)
         @work.write if AfterReply.remove(self)
       rescue StandardError => e

@@ -4,10 +4,9 @@ require_relative "../printable"
 
 module Memprof
   class Trace
-    # What the extension counted, together with what tracers in Ruby have to say. It is put together when
-    # somebody asks.
+    # The counts of the extension, combined with the reports of tracers in Ruby. They are combined on demand.
     class Combined
-      # A tracer's report as JSON can say it, whatever a program's names and numbers are.
+      # A tracer's report as valid JSON values, whatever the program's names and numbers are.
       def self.plain(value)
         case value
         when Hash then value.to_h { |key, inner| [Printable.utf8(key), plain(inner)] }
@@ -31,12 +30,12 @@ module Memprof
         report.merge!(@own)
       end
 
-      # What JSON.generate calls.
+      # Called by JSON.generate.
       def to_json(*state) = to_h.to_json(*state)
 
       private
 
-      # Adds up what two tracers of one name counted.
+      # Adds up the counts of two tracers of the same name.
       def add(one, other)
         one.merge(other) do |_, left, right|
           left.is_a?(Hash) && right.is_a?(Hash) ? add(left, right) : left + right

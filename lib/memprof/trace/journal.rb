@@ -11,14 +11,14 @@ require_relative "journal_file"
 
 module Memprof
   class Trace
-    # Where reports go: a file, to which each is added as one line; standard output, where it is indented; or
-    # a terminal, where it is a table for people.
+    # The destination of reports: a file, to which each is appended as one line; standard output, where it is
+    # indented; or a terminal, where it is a table for people.
     class Journal
       class << self
         def of(path_or_io)
           return new(nil) if path_or_io.nil?
 
-          # A Pathname can `write` too, and a File has a path: what can be flushed is open already.
+          # A Pathname has `write`, too, and a File has a path: only an open file can be flushed.
           closed = path_or_io.respond_to?(:to_path) && !path_or_io.respond_to?(:flush)
           return file(closed ? path_or_io.to_path : path_or_io) if closed || path_or_io.is_a?(String)
           return new(path_or_io) if path_or_io.respond_to?(:write)
@@ -33,7 +33,7 @@ module Memprof
           "#{pretty ? JSON.pretty_generate(whole(record)) : JSON.generate(record)}\n"
         end
 
-        # For what is the operator's matter, in the middle of a request.
+        # Reports a problem of the operator in the middle of a request.
         def warn_once(message)
           Kernel.warn("memprof: #{Printable.line(message)}; said only once")
         rescue SystemCallError, IOError
@@ -55,7 +55,7 @@ module Memprof
           80
         end
 
-        # What the extension gives as one text is spread out, too.
+        # Also expands reports that the extension returns as one text.
         def whole(record)
           record.to_h.transform_values do |value|
             case value
@@ -76,10 +76,10 @@ module Memprof
 
       def full? = @file ? @file.full? : false
 
-      # Adds a record, of what took so long. Warns once if the file is full.
+      # Appends a record of something that took so long. Warns once if the file is full.
       def write(record, seconds = nil) = add(record, seconds) || warn_full
 
-      # Closes the file, if it is this one's own, behind the requests that wait to be added to it.
+      # Closes the file, unless it is shared, after the pending requests are appended.
       def close
         return unless @file
 
@@ -116,7 +116,7 @@ module Memprof
       def terminal?(io)
         @file.nil? && Paint.terminal?(io)
       rescue IOError
-        false # closed: writing to it says so
+        false # closed: writing to it reports that
       end
     end
   end

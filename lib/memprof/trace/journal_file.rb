@@ -6,17 +6,17 @@ require_relative "../units"
 
 module Memprof
   class Trace
-    # The file of a Journal: lines are appended to what its path names. After the file was moved away, as by
+    # The file of a Journal: lines are appended to the file at its path. After the file is moved away, as by
     # logrotate, the next line goes to a new file of that name.
     class JournalFile
-      # NONBLOCK: to open a named pipe without a reader must fail, not wait.
+      # NONBLOCK: opening a named pipe without a reader must fail, not wait.
       FLAGS = File::WRONLY | File::CREAT | File::APPEND | File::BINARY | File::NONBLOCK | File::NOCTTY
-      # What to do when the file has reached its greatest size.
+      # Actions for a file that has reached its maximum size.
       WHEN_FULL = %i[rotate stop].freeze
-      # Added to the name of a full file.
+      # Appended to the name of a full file.
       ROTATED = ".1"
-      # Those of fcntl, the same on Linux and macOS. The library of that name is a gem, of which the program
-      # may want another version.
+      # fcntl commands, the same on Linux and macOS. The fcntl library is a gem, and the program may want
+      # another version of it.
       GET_FLAGS = 3
       SET_FLAGS = 4
       private_constant :FLAGS, :ROTATED, :GET_FLAGS, :SET_FLAGS
@@ -35,7 +35,7 @@ module Memprof
 
       attr_reader :path
 
-      # Opens the file; it is made with mode 0600 if it is not there.
+      # Opens the file; creates it with mode 0600 if it does not exist.
       def initialize(path, own: false, max_size: nil, when_full: :rotate)
         Output.file_path(path) # complains about directories and the like
         @path = path
@@ -46,7 +46,7 @@ module Memprof
         open
       end
 
-      # Adds a text, all at once: other processes may add to the same file.
+      # Appends a text in one write: other processes may append to the same file.
       def append(text)
         return false unless room?(text.bytesize)
 
@@ -83,8 +83,8 @@ module Memprof
         raise Output.failure(@path, e)
       end
 
-      # In a directory where others may write, a link of theirs may lead to a file that means much to the user
-      # of this process. A link of this user or of root is there on purpose, as one that a deployment made.
+      # In a directory where others may write, their symlink may point to a file that this user values. A
+      # symlink owned by this user or root is deliberate, such as one created by a deployment.
       def open_path
         File.open(@full_path, FLAGS | File::NOFOLLOW, 0o600)
       rescue Errno::ELOOP
@@ -97,7 +97,7 @@ module Memprof
         File.open(@full_path, FLAGS, 0o600)
       end
 
-      # Closes what it refuses. A second name may be that of a file that means much to its owner.
+      # Closes a file that it rejects. A hard link may lead to a file that its owner values.
       def check(stat)
         problem =
           if !stat.file? then "it is no regular file"
@@ -110,14 +110,14 @@ module Memprof
         raise Error, "can't write #{@path}: #{problem}"
       end
 
-      # Once it is open, a pipe that its user asked for is written to like any other.
+      # Once it is open, a pipe that the user asked for is written to like any other.
       def set_blocking
         @io.fcntl(SET_FLAGS, @io.fcntl(GET_FLAGS) & ~File::NONBLOCK) unless @regular
       end
 
       def current_size = Native.size_at(@io.fileno, @full_path)
 
-      # Sees to it that the open file is the one that the path names, and that it has room.
+      # Ensures that the open file is the one at the path, and that it has room.
       def room?(bytes)
         return true unless @regular
 
@@ -136,22 +136,22 @@ module Memprof
         @io.stat.size
       end
 
-      # Only one of the processes that add to this file renames it. The others go on with it until they see
-      # that it has another name.
+      # Only one of the processes that append to this file renames it. The others write to it until they
+      # notice that it was renamed.
       def rotate
         return true unless @io.flock(File::LOCK_EX | File::LOCK_NB)
 
         File.rename(@full_path, @full_path + ROTATED) if current_size
-        reopen # closes what is locked
+        reopen # closes the locked file
         true
       end
 
-      # Takes back half a line, unless somebody has written behind it.
+      # Removes a partial line, unless another process has appended after it.
       def cut(written)
         size = @io.stat.size
         @io.truncate(size - written) if @regular && @io.pos == size
       rescue SystemCallError, IOError
-        nil # it stays; readers skip a line that is none
+        nil # it stays; readers skip invalid lines
       end
     end
   end

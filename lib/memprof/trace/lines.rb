@@ -9,19 +9,19 @@ require_relative "../support"
 module Memprof
   class Trace
     # The lines that allocated most objects in a trace. Tracking each object costs more than counting it, so
-    # this is off unless somebody asks for it: `lines: 5`, or the variable MEMPROF_TRACE_LINES.
+    # this is off by default; `lines: 5` or the variable MEMPROF_TRACE_LINES turns it on.
     class Lines
       VARIABLE = "MEMPROF_TRACE_LINES"
       MOST = 1000
-      # The tracer in whose report they are.
+      # The tracer whose report lists them.
       TRACER = "objects"
       private_constant :VARIABLE, :MOST
 
-      # Sessions that are open, of this process.
+      # Open sessions of this process.
       @open = {}.compare_by_identity
 
       class << self
-        # How many lines are wanted; nil for none. `asked` is what the program says, nil if nothing.
+        # The number of lines to list, or nil. `asked` is the program's setting, nil if it has none.
         def wanted(asked, plan)
           return from_environment(plan) if asked.nil?
           return if asked == false
@@ -32,7 +32,7 @@ module Memprof
           raise ArgumentError, "lines: needs the tracer #{TRACER}"
         end
 
-        # Noted first: whatever ends the thread, somebody closes it.
+        # Registered first: however the thread ends, the session gets closed.
         def open(session)
           @open[session] = true
           session.open
@@ -43,11 +43,11 @@ module Memprof
           session.close
         end
 
-        # For a trace that is never finished, as its fiber was thrown away. Made here, where the trace is not
+        # For a trace that never finishes because its fiber is discarded. Created here, where the trace is not
         # in scope: the closure would retain it.
         def closer(session) = ->(_id) { close(session) }
 
-        # In the child of a fork: what is tracked is the parent's.
+        # In the child of a fork: these sessions are the parent's.
         def after_fork
           open = @open
           @open = {}.compare_by_identity
@@ -83,14 +83,14 @@ module Memprof
       def finish = @session.finish
 
       # As `[{ "location" => "app.rb:7 in Order#total", "class" => "String", "count" => 3, "bytes" => 120 }]`,
-      # most objects first; or what went wrong.
+      # most objects first; or the error.
       def report
         Native.quiet { rows(@session.profile) }
       rescue StandardError => e
         { "error" => Printable.line("#{e.message} (#{e.class})") }
       end
 
-      # A second call does nothing.
+      # Idempotent.
       def close
         Lines.close(@session)
         ObjectSpace.undefine_finalizer(self)

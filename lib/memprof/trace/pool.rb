@@ -6,11 +6,11 @@ require_relative "../tracers"
 
 module Memprof
   class Trace
-    # The traces of a server, reused from request to request, and what they share: between requests calls
-    # stay interposed and clients hooked, so that a trace only reads counters. To replace functions for each
-    # request would take longer than many a request.
+    # The traces of a server, reused across requests, and what they share: between requests, calls stay
+    # interposed and clients hooked, so that a trace only reads counters. Interposing functions for each
+    # request would take longer than many requests.
     class Pool
-      # So many traces are pooled. A request whose fiber is thrown away never checks its trace in.
+      # Maximum number of pooled traces. A request whose fiber is discarded never checks its trace in.
       READY = 64
       private_constant :READY
 
@@ -36,7 +36,7 @@ module Memprof
         trace.plan.ready.push(trace) if @scope == :thread
       end
 
-      # Hooks into clients that were loaded since, without a notice.
+      # Hooks into clients that were loaded since then without notice.
       def refresh
         Tracers::Hooks.refresh if @clients
       end
@@ -49,7 +49,7 @@ module Memprof
         Tracers::Hooks.pin if @clients
         @native = Native::TraceInstallation.new(@choice)
       rescue Unsupported
-        nil # each trace says so itself, or does without
+        nil # each trace reports it, or does without
       end
 
       def uninstall

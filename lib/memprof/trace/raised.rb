@@ -4,16 +4,16 @@ require_relative "../printable"
 
 module Memprof
   class Trace
-    # What a request raised: the class, the status that a client gets, and the code of the database or the
-    # system that stands behind it.
+    # A request's exception: its class, the status that the client gets, and the underlying error code of the
+    # database or the system.
     module Raised
-      # Where {watch} notes an exception for which Rails shows its page for developers.
+      # Where {watch} stores an exception for which Rails shows its developer page.
       DETAILED = "memprof.exception"
-      # Where an exception is that has been answered already: Rails', Sinatra's, and other middleware's.
+      # Where an exception is stored that has been answered already: by Rails, Sinatra, and other middleware.
       ANSWERED = ["action_dispatch.exception", "sinatra.error", "rack.exception", DETAILED].freeze
       NOTE = ->(request, error) { request.set_header(DETAILED, error) }
       SHOWN = "action_dispatch.show_exceptions"
-      # Codes that client gems and the system give, by their methods.
+      # Methods that return the codes of client gems and the system.
       CODES = {
         "Mysql2::Error" => { "error_number" => :error_number, "sqlstate" => :sql_state },
         "Trilogy::BaseError" => { "error_number" => :error_code },
@@ -23,13 +23,13 @@ module Memprof
       POSTGRES = "PG::Error"
       # PG::PG_DIAG_SQLSTATE
       SQLSTATE = "C".ord
-      # Exceptions that are looked at: Active Record's has the client's as its cause.
+      # Maximum length of a chain of causes: Active Record's exception has the client's as its cause.
       DEEPEST = 10
       private_constant :DETAILED, :ANSWERED, :NOTE, :SHOWN, :CODES, :POSTGRES, :SQLSTATE, :DEEPEST
 
       class << self
-        # Has Rails say for which exception it shows its page for developers, which leaves none in the env.
-        # It has loaded that middleware if it uses it.
+        # Makes Rails report each exception for which it shows its developer page, as that leaves none in the
+        # env. An app that uses this middleware has loaded it by then.
         def watch
           return if !defined?(::ActionDispatch) || ::ActionDispatch.autoload?(:DebugExceptions)
           return unless defined?(::ActionDispatch::DebugExceptions.register_interceptor)
@@ -38,11 +38,11 @@ module Memprof
           ::ActionDispatch::DebugExceptions.register_interceptor(NOTE)
         end
 
-        # The exception that the application answered with a page for errors.
+        # The exception that the application answered with an error page.
         def answered(env) = env.values_at(*ANSWERED).grep(Exception).first
 
-        # The status of an exception without a response so far: that of Rails if it will, else the server's
-        # 500. One that ends the process is not answered.
+        # The status of an exception without a response so far: Rails' if Rails shows it, otherwise the
+        # server's 500. An exception that ends the process is not answered.
         def status(error, env)
           return if error.is_a?(SystemExit) || error.is_a?(SignalException)
           return 500 unless shown_by_rails?(env)
@@ -50,10 +50,10 @@ module Memprof
           ::ActionDispatch::ExceptionWrapper.status_code_for_exception(name(error))
         end
 
-        # The nearest name that there is.
+        # The name of the nearest named class.
         def name(error) = names(error).first
 
-        # As `{ "class" => "PG::UniqueViolation", "sqlstate" => "23505" }`; nil if there is none.
+        # As `{ "class" => "PG::UniqueViolation", "sqlstate" => "23505" }`, or nil.
         def code(error)
           DEEPEST.times do
             codes = codes(error)
@@ -63,12 +63,12 @@ module Memprof
           end
           nil
         rescue StandardError
-          nil # a method of the program's
+          nil # a method of the program raised
         end
 
         private
 
-        # ShowExceptions answers what passes it, so a middleware that sees an exception is inside of it.
+        # ShowExceptions answers all exceptions, so a middleware that sees one is inside of it.
         def shown_by_rails?(env)
           return false unless defined?(::ActionDispatch::ExceptionWrapper) && env.is_a?(Hash)
 
@@ -91,7 +91,7 @@ module Memprof
             .select { |_, code| code.is_a?(Integer) || (code.is_a?(String) && !code.empty?) }
         end
 
-        # Not known if the server did not answer, or the result has been cleared.
+        # Unknown if the server did not answer, or if the result has been cleared.
         def sqlstate(error)
           state = error.result&.error_field(SQLSTATE)
           state ? { "sqlstate" => Printable.line(state) } : {}

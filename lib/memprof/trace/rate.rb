@@ -5,7 +5,7 @@ require_relative "../lock"
 
 module Memprof
   class Trace
-    # Which requests are traced, of many: one in so many, and at most so many a second.
+    # Decides which requests are traced: one in so many, and at most so many a second.
     class Rate
       def initialize(one_in, per_second)
         @one_in = one_in unless one_in == 1
@@ -15,7 +15,7 @@ module Memprof
         @left = 0
       end
 
-      # By chance, not by counting: requests may come in a rhythm.
+      # At random, not by counting: requests may follow a pattern.
       def allow?
         return false if @one_in && @random.rand(@one_in).positive?
 

@@ -10,7 +10,7 @@ module Memprof
     # `memprof run --trace`: traces a process from load to end. Its report is one JSON document, which
     # `memprof trace` reads.
     class Recorder < Autorun::Recorder
-      # The trace of a process, in the place of a Memprof::Session.
+      # The trace of a process, used in place of a Memprof::Session.
       class WholeProcess
         def initialize
           @trace = Trace.new(:process)
@@ -27,7 +27,7 @@ module Memprof
           end
         end
 
-        # Ends it unsaid, in a process that is a copy of the one that it is of.
+        # Ends the trace without a report, in a forked copy of its process.
         def close = @trace.finish
       end
       private_constant :WholeProcess
@@ -48,7 +48,7 @@ module Memprof
         path
       end
 
-      # One line in a file that somebody asked for, indented in one that the command prints.
+      # One line in a file that the user asked for, indented in one that the command prints.
       def shown?
         directory = @settings.run_directory
         !directory.nil? && @settings.output.to_s.start_with?("#{directory}/")

@@ -11,11 +11,11 @@ module Memprof
   class Trace
     # A traced request of a web application, as Memprof.trace_request writes it.
     class Request
-      # What is written of the Rack env.
+      # Keys of the Rack env that are written.
       KEYS = %w[REQUEST_PATH PATH_INFO REMOTE_ADDR REQUEST_URI REQUEST_METHOD QUERY_STRING].freeze
-      # Where the id of a request is: Rails', which has checked the client's, and the client's.
+      # Keys of a request's id: Rails', which is validated, and the client's.
       IDS = %w[action_dispatch.request_id HTTP_X_REQUEST_ID].freeze
-      # What Rails removes from a client's, and how long it may be.
+      # Characters that Rails removes from a client's id, and its maximum length.
       NOT_IN_ID = /[^\w\-@]/
       LONGEST_ID = 255
       private_constant :KEYS, :IDS, :NOT_IN_ID, :LONGEST_ID
@@ -41,14 +41,14 @@ module Memprof
         end
       end
 
-      # Notes what was asked for: on its way an application may write other things into the env, as Rails does
-      # the path of the page for an error.
+      # Captures the request as it came in: the application may overwrite parts of the env later, as Rails
+      # does with the path of an error page.
       def capture_env
         @start = Process.clock_gettime(Process::CLOCK_REALTIME, :microsecond)
         @asked = @env.values_at(*KEYS) if @env.is_a?(Hash)
       end
 
-      # Inside the trace, and so without anything that makes an object.
+      # Runs inside the trace, so it must not allocate objects.
       def begin
         @began = Clock.now
       end
@@ -57,8 +57,8 @@ module Memprof
         @time = Clock.now - @began if @began
       end
 
-      # Takes the report, as Trace.run has it. It is written now, or when the client has the reply; in any
-      # case as things are now. A request whose thread ended before it began has no record.
+      # Takes the report from Trace.run. It is written now, or after the reply is sent; either way as things
+      # are now. A request whose thread ended before it began has no record.
       def call(report, returned)
         return unless @time
 
@@ -110,7 +110,7 @@ module Memprof
         id.empty? ? {} : { "request_id" => id }
       end
 
-      # Without the values of secrets.
+      # The value without secrets.
       def redacted(key, value)
         case key
         when "QUERY_STRING" then Redaction.query(value, @env)

@@ -8,11 +8,11 @@ require_relative "rate"
 
 module Memprof
   class Trace
-    # Traces requests of a server, for Tracer and Filter: which of them, with what they share,
-    # and where they are written. Nothing that goes wrong here keeps a request from being handled: it is said
-    # once on stderr.
+    # Traces requests of a server, for Tracer and Filter: chooses the requests, shares resources between them,
+    # and writes the records. Failures here never keep a request from being handled: they are reported once on
+    # stderr.
     class Requests
-      # A request of which nothing that fails reaches the program.
+      # A request whose failures never reach the program.
       class Guarded < Request
         def capture_env
           super
@@ -42,13 +42,13 @@ module Memprof
         @rate = Rate.new(one_in, per_second)
       end
 
-      # Interposes calls from now on, not from the first request on.
+      # Interposes calls right away, not on the first request.
       def install
         Raised.watch
         @pool.install
       end
 
-      # Runs a block, in a trace if it is its turn.
+      # Runs a block, in a trace if the request is chosen.
       def trace(env, status: nil, later: false, &block)
         trace = checkout
         return yield unless trace
@@ -60,7 +60,7 @@ module Memprof
         end
       end
 
-      # Adds a request to the file; what is wrong with that is the operator's matter, not the visitor's.
+      # Appends a request to the file; a failure is the operator's problem, not the visitor's.
       def write(record)
         @pool.refresh
         journal.write(record)
@@ -78,11 +78,11 @@ module Memprof
 
       private
 
-      # The file that the requests of this process are added to. A forked process gets one of its own.
+      # The file that the requests of this process are appended to. A forked process gets its own.
       def journal
         shared_journal || @opening.synchronize do
           unless @pid == Process.pid
-            @journal&.close # the parent's, which has it open itself
+            @journal&.close # the parent's, which has its own open
             @journal = nil
             @journal = Journal.file(path, own: @path.nil?, **@limits)
             @pid = Process.pid
@@ -91,7 +91,7 @@ module Memprof
         end
       end
 
-      # That of Memprof.trace_to.
+      # The journal of Memprof.trace_to.
       def shared_journal = Memprof.instance_variable_get(:@trace_journal)
 
       def path = (@path || File.join(directory, "memprof_tracer-%p.json")).gsub("%p", Process.pid.to_s)
@@ -116,7 +116,7 @@ module Memprof
         nil
       end
 
-      # What is raised before the block begins, or after its end, is ours.
+      # An exception raised before the block begins or after it ends is memprof's own.
       def run(trace, request)
         begun = ended = false
         value = nil

@@ -6,14 +6,14 @@ require_relative "trace_text/work"
 
 module Memprof
   class Trace
-    # A report for people: what it took in all, what was called, which classes were allocated and where, which
-    # statements were sent and which templates rendered. What is empty is left out.
+    # A report for people: totals, calls, allocated classes and their locations, SQL statements and rendered
+    # templates. Empty sections are left out.
     class TraceText
       # Rows of a table.
       LISTED = 10
       private_constant :LISTED
 
-      # Takes a report or the record of a request, as plain Hashes, and how long it took.
+      # Takes a report or the record of a request, as plain Hashes, and its duration.
       def initialize(record, seconds = nil)
         request = record.key?("tracers")
         @tracers = request ? record["tracers"] : record

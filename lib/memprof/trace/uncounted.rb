@@ -2,11 +2,11 @@
 
 module Memprof
   class Trace
-    # The report of a trace that the extension does not count. It counts by thread, and under a Fiber
-    # scheduler one thread has many requests, each of which waits while others run. What is counted in Ruby
-    # is recorded by fiber, and stands beside this.
+    # The report of a trace that the extension does not count. The extension counts by thread, and under a
+    # Fiber scheduler one thread handles many requests, each of which waits while others run. Counts made in
+    # Ruby are recorded by fiber and appear beside this.
     class Uncounted
-      # What stands in the report of each tracer.
+      # The report of each tracer.
       ERROR = "not counted: under a Fiber scheduler requests share their thread"
       private_constant :ERROR
 
@@ -23,7 +23,7 @@ module Memprof
         end
       end
 
-      # What JSON.generate calls.
+      # Called by JSON.generate.
       def to_json(*state) = to_h.to_json(*state)
 
       private

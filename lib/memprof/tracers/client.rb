@@ -7,10 +7,10 @@ require_relative "../native"
 
 module Memprof
   module Tracers
-    # A tracer of a client gem. A module prepended to the client, at the one place that all calls pass,
-    # reports to the traces of the calling thread. It does nothing but call `super` while no trace runs.
+    # A tracer of a client gem. A module prepended to the client, at the one place that all calls pass
+    # through, reports to the traces of the calling thread. While no trace runs it only calls `super`.
     #
-    # A tracer names the places with hook, and its instance sums up the calls in #report.
+    # A tracer declares these places with hook, and its instance sums up the calls in #report.
     class Client
       UNINTERRUPTED = { StandardError => :never }.freeze
       private_constant :UNINTERRUPTED
@@ -18,8 +18,8 @@ module Memprof
       class << self
         def running = Subscriber.running
 
-        # Runs what nothing may be raised by: what goes wrong in it stays here. What interrupts the program
-        # (`Timeout`) waits meanwhile, as it would be taken for that.
+        # Runs a block whose errors must not reach the program. Defers interrupts (`Timeout`), which would be
+        # mistaken for such errors.
         def guard
           Native.quiet do
             Thread.handle_interrupt(UNINTERRUPTED) do
@@ -30,31 +30,31 @@ module Memprof
           end
         end
 
-        # For those that say so.
+        # Overridden by tracers that report errors.
         def failed(_error); end
 
         # Prepends a module to a class or module of the client, once that is loaded.
         def hook(constant, mod) = Hooks.add(constant, mod)
 
-        # Called when a trace begins, for what hook can't do.
+        # Called when a trace begins, for work that hook can't do.
         def install; end
 
-        # The call that a notification has begun, among those that run in this fiber: these are nested in each
-        # other, the innermost under the name that the tracer gives as `inside`.
+        # The call begun by a notification, among those running in this fiber: they are nested, the innermost
+        # is stored under the name that the tracer returns as `inside`.
         def call_of(event)
           call = Thread.current[inside]
           call = call.outer until call.nil? || call.event.equal?(event)
           call
         end
 
-        # Forgets a call that no notification will end.
+        # Drops a call that no notification will end.
         def abandon(event)
           call = call_of(event)
           Thread.current[inside] = call.outer if call
         end
 
-        # Runs a call, and has the tracers count with #measured how long it took, and what it was about. (Two
-        # arguments, as an Array of them would be an object of the program's.)
+        # Runs a call, and lets the tracers count its duration and subject with #measured. (Two arguments, as
+        # an Array of them would be an object of the program's.)
         def measure(one = nil, other = nil)
           subscribers = running
           began = Clock.now
@@ -68,12 +68,12 @@ module Memprof
           end
         end
 
-        # Reports to the subscribers of the calling thread that a call has ended, well or not. What
-        # they make to remember it is not counted as the program's. (Nor is there a Proc here: a block that is
-        # passed on as one would be an object.)
+        # Reports to the subscribers of the calling thread that a call has ended, successfully or not. Their
+        # own allocations for it do not count as the program's. (There is no Proc here either: a block passed
+        # on as one would be an object.)
         def record(subscribers, began, waited)
           wait = Native.gvl_wait - waited
-          # Two clocks: the difference is never below 0.
+          # Two clocks: clamps the difference at 0.
           time = [Clock.now - began - wait, 0.0].max
           Native.quiet do
             thread = Thread.current
@@ -86,7 +86,7 @@ module Memprof
 
       private
 
-      # Adds a call to a Hash of `"calls"`, `"time"` and, where there was a wait for the GVL, `"gvl_wait"`.
+      # Adds a call to a Hash of `"calls"`, `"time"` and, if it waited for the GVL, `"gvl_wait"`.
       def count(hash, seconds, wait, calls = "calls")
         hash[calls] = hash.fetch(calls, 0) + 1
         hash["time"] = hash.fetch("time", 0.0) + seconds

@@ -4,11 +4,10 @@ require_relative "client"
 
 module Memprof
   module Tracers
-    # `fd`, the part that never becomes a call of the system's select: `select(nil, nil, nil, 0.15)`, which
-    # Ruby makes a sleep of. It is reported as it was written. (The sleep may show besides as what Ruby sleeps
-    # by.)
+    # `fd`, the part that never reaches the system's select: `select(nil, nil, nil, 0.15)`, which Ruby turns
+    # into a sleep. It is reported as written. (The sleep may also appear as the call that Ruby sleeps with.)
     class Fd < Client
-      # To be prepended to the singletons of IO and Kernel.
+      # Prepended to the singletons of IO and Kernel.
       module Select
         def select(read, write = nil, error = nil, timeout = nil)
           read || write || error || Fd.running.empty? ? super : Fd.measure { super }
@@ -24,7 +23,7 @@ module Memprof
         end
       end
 
-      # Hooks in with the first trace that has this tracer. (Prepended twice, it would be so once.)
+      # Hooks in with the first trace that has this tracer. (Prepending twice has no further effect.)
       def self.install
         @installed ||= begin
           [IO, Kernel].each { |mod| mod.singleton_class.prepend(Select) }

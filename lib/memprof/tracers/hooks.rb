@@ -4,10 +4,10 @@ require_relative "../lock"
 
 module Memprof
   module Tracers
-    # Prepends modules to the classes of client gems, as soon as these are there: those that are loaded when
-    # a trace begins are found by name, and while a trace runs each class or module that is defined is a sign
-    # to look again: at its end, when it has its methods. (The VM makes ready for that once; then it costs
-    # nothing but at the `end` of a class.)
+    # Prepends modules to the classes of client gems, as soon as they are loaded: those loaded when a trace
+    # begins are found by name, and during a trace each definition of a class or module triggers another look
+    # at its `end`, when it has its methods. (The VM prepares for that once; then only the `end` of a class
+    # costs something.)
     module Hooks
       @missing = {}
       @lock = Lock.new
@@ -19,7 +19,7 @@ module Memprof
           @missing = @missing.merge(constant => [*@missing[constant], mod].freeze)
         end
 
-        # Looks for what is loaded, and watches for what will be, until as many finish as start.
+        # Looks for loaded clients, and watches for later ones, until #finish is called as often as #start.
         def start
           @lock.synchronize do
             install
@@ -35,7 +35,7 @@ module Memprof
           end
         end
 
-        # The same for a server, whose traces then only refresh: until as many unpin.
+        # The same for a server, whose traces then only refresh: until #unpin is called as often.
         def pin
           start
           @lock.synchronize { @pins += 1 }
@@ -48,7 +48,7 @@ module Memprof
 
         def pinned? = @pins.positive?
 
-        # Looks for what was loaded since the last time.
+        # Looks for clients loaded since the last time.
         def refresh
           @lock.synchronize { install } unless @features == $LOADED_FEATURES.size
         end
@@ -62,7 +62,7 @@ module Memprof
 
         private
 
-        # In Ruby 3.1 any TracePoint throws away all that YJIT has compiled, each time.
+        # In Ruby 3.1 any TracePoint discards all code compiled by YJIT, each time.
         def watchable? = RUBY_VERSION >= "3.2" || !defined?(RubyVM::YJIT) || !RubyVM::YJIT.enabled?
 
         def watch
@@ -70,13 +70,13 @@ module Memprof
           @watch.enable
         end
 
-        # Not under the lock: a class may be defined anywhere, also by a thread that waits for it.
+        # Without the lock: a class may be defined anywhere, even by a thread that waits for the lock.
         def written(mod)
           constant = Native.quiet { Module.instance_method(:name).bind_call(mod) }
           Native.quiet { attach(mod, constant) } if @missing.key?(constant)
         end
 
-        # Not again before something else was loaded: a server makes a trace for each request.
+        # Only after something else was loaded: a server creates a trace for each request.
         def install
           return if @features == $LOADED_FEATURES.size
 
@@ -93,7 +93,7 @@ module Memprof
           hooks&.each { |hook| mod.prepend(hook) unless mod.include?(hook) }
         end
 
-        # Loads nothing: a constant that would be autoloaded is not there yet.
+        # Loads nothing: a constant to be autoloaded does not count as defined.
         def find(constant)
           constant.split("::").inject(Object) do |scope, name|
             break unless scope.is_a?(Module) && scope.const_defined?(name, false)

@@ -5,25 +5,24 @@ require_relative "client"
 module Memprof
   module Tracers
     # `http`: requests of Net::HTTP, of some other gems, and of clients built on these, by host and port. The
-    # time is that of the whole request, with connecting and with reading the body where that is read inside.
-    # A request that is made while another runs, as in the block that takes its response, has its time to
-    # itself.
+    # time covers the whole request, including connecting, and reading the body if that happens inside. A
+    # request made during another one, as in the block that takes its response, has its own time.
     class Http < Client
-      # Set in the fiber: the innermost request that runs.
+      # Set in the fiber: the innermost running request.
       INSIDE = :memprof_http_request
-      # Raised where there is no server that a request could be sent to.
+      # Raised if no server could be reached.
       UNREACHABLE = %w[
         Errno::ECONNREFUSED Errno::EHOSTUNREACH Errno::ENETUNREACH Errno::EADDRNOTAVAIL SocketError
       ].freeze
-      # Errors that are looked at, of those that caused each other.
+      # Maximum number of errors to check in a chain of causes.
       CAUSES = 5
       private_constant :INSIDE, :UNREACHABLE, :CAUSES
 
-      # A request that runs.
+      # A running request.
       class Call
         attr_reader :host, :port, :outer
 
-        # A client that may have to connect first, or one that knows afterwards whether it could.
+        # For a client that may have to connect first, or one that knows afterwards whether it could.
         def initialize(host, port, outer, client: nil, easy: nil)
           @host = host
           @port = port
@@ -34,14 +33,14 @@ module Memprof
           @inner = @inner_wait = 0.0
         end
 
-        # A client that has to connect first calls itself, once.
+        # A client that has to connect first calls itself once.
         def again?(client)
           again = @connects && @client.equal?(client)
           @connects = false if again
           again
         end
 
-        # Whether a request was sent that failed.
+        # Whether a failed request was sent.
         def sent?(error)
           return !@connects if @client
 
@@ -67,12 +66,12 @@ module Memprof
           run(call) { yield }
         end
 
-        # Records a request of another client. The block gives the response or its code.
+        # Records a request of another client. The block returns the response or its code.
         def request(host, port, easy = nil)
           run(Native.quiet { Call.new(host, port, Thread.current[INSIDE], easy: easy) }) { yield }
         end
 
-        # Records a request that has ended, and whose client has measured it.
+        # Records a finished request that its client has measured.
         def ended(host, port, code, seconds)
           record(running, Clock.now - seconds, Native.gvl_wait) do |http, time, wait|
             http.requested(host, port, code, time, wait)
@@ -81,10 +80,10 @@ module Memprof
 
         def quiet?(client) = running.empty? || Thread.current[INSIDE]&.again?(client)
 
-        # Whether the innermost request that runs is that of a client.
+        # Whether the innermost running request belongs to a client.
         def inside?(easy) = Thread.current[INSIDE]&.of?(easy)
 
-        # Whether there was a server: one that could not connect is no request.
+        # Whether a server was reached: a failed connection does not count as a request.
         def reached?(error)
           CAUSES.times do
             return true if error.nil?
@@ -120,7 +119,7 @@ module Memprof
         end
       end
 
-      # To be prepended to Net::HTTP.
+      # Prepended to Net::HTTP.
       module Requests
         def request(*)
           Http.quiet?(self) ? super : Http.requested(self) { super }

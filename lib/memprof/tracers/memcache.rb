@@ -4,16 +4,16 @@ require_relative "client"
 
 module Memprof
   module Tracers
-    # `memcache`, the part of the gem dalli: calls by name, with what was answered. libmemcached is traced by
-    # the extension, and both stand in one report.
+    # `memcache`, the part of the gem dalli: calls by name, with their responses. The extension traces
+    # libmemcached, and both appear in one report.
     class Memcache < Client
-      # What libmemcached calls the same.
+      # libmemcached's names for the same calls.
       NAMES = { incr: "increment", decr: "decrement", get_multi: "mget", get_multi_cas: "mget",
                 get_multi_with_metadata: "mget" }.freeze
       MISSED = %i[delete touch gat get cas incr decr].freeze
-      # Those that have their keys in one argument, and options in others.
+      # Calls that take their keys in one argument, and options in others.
       FIRST = %i[set_multi delete_multi].freeze
-      # Where dalli notes that it does not wait for answers: in blocks of `multi` and `quiet`.
+      # dalli's flag for not waiting for answers: in blocks of `multi` and `quiet`.
       QUIET = :dalli_multi
       private_constant :NAMES, :MISSED, :FIRST, :QUIET
 
@@ -41,8 +41,8 @@ module Memprof
       end
       private_class_method :answers
 
-      # What dalli gives says what the server answered: nil for a key that it has not, false for what it did
-      # not store. Where dalli does not wait for an answer, that is unknown.
+      # The server's response, derived from dalli's return value: nil for a missing key, false for a value
+      # that was not stored. Unknown where dalli does not wait for an answer.
       def self.responses(operation, value)
         return { "unknown" => 1 } if Thread.current[QUIET]
 
@@ -50,7 +50,7 @@ module Memprof
         found = nil if defined?(::Dalli::NOT_FOUND) && ::Dalli::NOT_FOUND.equal?(found)
         return { found ? "success" : "notfound" => 1 } if MISSED.include?(operation)
 
-        # What is stored has a version, and none is 0.
+        # A stored value has a version, which is never 0.
         { found && found != 0 ? "success" : "notstored" => 1 }
       end
 
@@ -62,9 +62,9 @@ module Memprof
         { "success" => found, "notfound" => asked - found }.select { |_, count| count.positive? }
       end
 
-      # Where all calls of single keys pass.
+      # Hooks the method that all single-key calls pass through.
       module Dalli
-        # Not each dalli has each of the calls for many keys.
+        # Not every version of dalli has all multi-key calls.
         def self.prepended(client)
           super
           MANY.each { |name, hook| client.prepend(hook) if client.method_defined?(name) }
@@ -74,17 +74,17 @@ module Memprof
 
         def perform(*arguments, **)
           operation = arguments.first
-          # Without one, as dalli's own, it is only about the connection.
+          # Without one, as in dalli's own calls, it only concerns the connection.
           return super if Memcache.running.empty? || !operation.is_a?(Symbol)
 
           Memcache.called(operation) { super }
         end
       end
 
-      # Hooks into a call for many keys.
+      # Hooks into a multi-key call.
       def self.hook_for(name)
         Module.new do
-          # Not by a block, which would have to make an object of the one that it is given.
+          # Not with a block, which would allocate an object for the block it is given.
           module_eval(<<~RUBY, __FILE__, __LINE__ + 1)
             def #{name}(*arguments, **)
               return super if Memcache.running.empty?

@@ -4,10 +4,10 @@ require_relative "client"
 
 module Memprof
   module Tracers
-    # `mysql`, the part of the gem trilogy: queries by kind of statement. What goes through a C library is
-    # traced by the extension, and both stand in one report.
+    # `mysql`, the part of the gem trilogy: queries by kind of statement. The extension traces C libraries,
+    # and both appear in one report.
     class Mysql < Client
-      # What may stand before a statement: blanks, comments, an opening bracket.
+      # Allowed before a statement: blanks, comments, an opening parenthesis.
       BEFORE = %r{\A(?:\s+|/\*.*?\*/|(?:--\s|\#)[^\n]*(?:\n|\z)|\()*}m
       KINDS = %w[select insert update delete].freeze
       private_constant :BEFORE, :KINDS
@@ -18,7 +18,7 @@ module Memprof
         KINDS.include?(word) ? word : "unknown"
       end
 
-      # To be prepended to Trilogy.
+      # Prepended to Trilogy.
       module Queries
         def query(sql)
           Mysql.running.empty? ? super : Mysql.measure(sql) { super }

@@ -5,10 +5,9 @@ require_relative "../support"
 
 module Memprof
   module Tracers
-    # The tracers that traces with the same choice have, sorted out once: a server makes a trace for each
-    # request.
+    # The tracers for one choice of names, prepared once: a server creates a trace for each request.
     class Plan
-      # Tracers that need the hook on allocations.
+      # Tracers that need the allocation hook.
       ALLOCATIONS = %w[objects threads].freeze
       private_constant :ALLOCATIONS
 

@@ -4,10 +4,10 @@ require_relative "client"
 
 module Memprof
   module Tracers
-    # `redis`: commands by name, through the gems redis-client (and so redis 5) and redis 4. Counted is what
-    # goes over the connection, with what the client sends by itself; commands of a pipeline share its time.
+    # `redis`: commands by name, through the gems redis-client (and so redis 5) and redis 4. Counts everything
+    # sent over the connection, including the client's own commands; commands of a pipeline share its time.
     class Redis < Client
-      # Host and port, or the path of a socket; nil if that is unknown.
+      # Host and port, or the path of a socket; nil if unknown.
       def self.server(through)
         config = through.respond_to?(:host) ? through : through.instance_variable_get(:@config)
         path = config.path if config.respond_to?(:path)

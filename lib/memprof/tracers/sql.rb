@@ -6,25 +6,25 @@ require_relative "../printable"
 
 module Memprof
   module Tracers
-    # `sql`: statements by their normalized text, and by the line of the application that sends them. They are
-    # reported by Active Record, and by the client gems where they are used without it. (What goes through C
-    # libraries is counted by the extension, too, which knows neither texts nor callers.)
+    # `sql`: statements by their normalized text, and by the application's line that sends them. Active Record
+    # reports them, and so do the client gems when used without it. (The extension also counts calls of C
+    # libraries, but knows neither texts nor callers.)
     class Sql < Client
-      # Set in the fiber: the statement that runs.
+      # Set in the fiber: the running statement.
       INSIDE = :memprof_sql_statement
-      # Bytes of a statement that are looked at, and one more by which it is known to be longer.
+      # Maximum bytes of a statement that are parsed, plus one to detect a longer one.
       LOOKED_AT = (1 << 16) + 1
       NOTHING = [].freeze
       private_constant :INSIDE, :LOOKED_AT, :NOTHING
 
-      # A statement that runs: for whom, since when, by which notification, and inside of which other.
+      # A running statement: its subscribers, start, notification, and enclosing statement.
       Call = Struct.new(:subscribers, :began, :waited, :event, :outer)
-      # One that is not reported.
+      # A statement that is not reported.
       SILENCED = Call.new(NOTHING).freeze
       private_constant :Call, :SILENCED
 
       class << self
-        # Records a statement, unless it is part of one: of a query of Active Record through a client gem.
+        # Records a statement, unless it is nested: a query of Active Record through a client gem.
         def execute(text, adapter)
           call = start
           return yield unless call
@@ -49,8 +49,7 @@ module Memprof
           end
         end
 
-        # Counts a statement that has taken so long on another thread, for the traces of the thread that takes
-        # its result.
+        # Counts a statement that ran on another thread, for the traces of the thread that takes its result.
         def record_async(text, adapter, seconds)
           subscribers = running
           return if subscribers.empty?
@@ -76,17 +75,17 @@ module Memprof
           end
         end
 
-        # Whether no trace counts what a client gem does now.
+        # Whether no trace counts the current work of a client gem.
         def ignored? = running.empty? || !Thread.current[INSIDE].nil?
 
-        # Ends it; a second time does nothing. Gives what it was added to.
+        # Ends a statement; a second call does nothing. Returns the entries it was added to.
         def finish(call, text, adapter)
           entries = NOTHING
           guard { entries = add(call, text, adapter) } if call.began
           entries
         end
 
-        # The same for those that have a guard.
+        # The same for callers that have a guard.
         def add(call, text, adapter)
           return NOTHING unless call.began
 
@@ -108,7 +107,7 @@ module Memprof
           Native.normalize_sql(Printable.utf8(text), adapter)
         end
 
-        # What goes wrong here must not reach the program.
+        # Errors here must not reach the program.
         def failed(error)
           return if @warned
 

@@ -6,9 +6,9 @@ require_relative "hooks"
 
 module Memprof
   module Tracers
-    # A trace as the tracers of client gems see it: which of them it has, and of which thread it counts calls.
-    # A request of a server seldom uses more than one or two clients, so their tracers are made when there is
-    # a first call.
+    # A trace from the view of client gem tracers: which of them it has, and whose thread's calls it counts. A
+    # request of a server rarely uses more than one or two clients, so their tracers are created on the first
+    # call.
     class Subscriber
       NOTHING = {}.freeze
       NONE = [].freeze
@@ -28,8 +28,7 @@ module Memprof
 
         def remove(subscriber) = @lock.synchronize { @running = without(subscriber) }
 
-        # Hooks into the clients. It is done for good, and the traces of a server have all the same
-        # clients.
+        # Hooks into the clients. This is permanent, and all traces of a server have the same clients.
         def install(clients)
           return if @installed.equal?(clients)
 
@@ -60,8 +59,8 @@ module Memprof
         @permanent = @subscribed = false
       end
 
-      # Subscribes for good, also while the trace runs on no thread. For a trace that is started again and
-      # again: to subscribe each time takes longer. Hooks.pin keeps the hooks.
+      # Subscribes permanently, even while the trace runs on no thread. For a trace that is started
+      # repeatedly: subscribing each time takes longer. Hooks.pin keeps the hooks.
       def subscribe_permanently
         @permanent = true
         Subscriber.install(@clients)
@@ -72,7 +71,7 @@ module Memprof
         @counts = nil
         unless @lock
           @thread = Thread.current
-          @fiber = (Fiber.current if Fiber.current_scheduler) # others of the thread run before this one ends
+          @fiber = (Fiber.current if Fiber.current_scheduler) # others of the thread run before it ends
         end
         subscribe unless @permanent
       end
@@ -98,7 +97,7 @@ module Memprof
 
       private
 
-      # Uninterrupted, and so is the opposite: what was begun is noted.
+      # Uninterruptible, like the opposite: everything started must be registered.
       def subscribe
         Thread.handle_interrupt(Object => :never) do
           @watches = !Hooks.pinned?
@@ -121,7 +120,7 @@ module Memprof
         (@counts ||= {})[tracer] ||= tracer.new
       end
 
-      # No lock can be taken in a signal handler, which has interrupted everything else anyway.
+      # A signal handler can't take the lock, but it has interrupted everything else anyway.
       def synchronize(tracer)
         @lock.synchronize { yield client(tracer) }
       rescue ThreadError

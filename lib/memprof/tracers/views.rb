@@ -5,9 +5,9 @@ require_relative "../paths"
 
 module Memprof
   module Tracers
-    # `views`: templates, partials and layouts of Action View (so also those of jbuilder, haml and slim), view
-    # components, and serializers of active_model_serializers, as in their notifications. Each has the time
-    # without that of what it renders inside.
+    # `views`: templates, partials and layouts of Action View (thus also those of jbuilder, haml and slim),
+    # view components, and serializers of active_model_serializers, as reported by their notifications. Each
+    # has its time without that of nested ones.
     class Views < Client
       TEMPLATES = %w[
         render_template.action_view render_partial.action_view render_collection.action_view
@@ -15,20 +15,20 @@ module Memprof
       ].freeze
       SERIALIZER = "render.active_model_serializers"
       COMPONENT = "render.view_component"
-      # So many are listed by name, the rest is summed up.
+      # Maximum number listed by name; the rest is summed up.
       LISTED = 100
-      # What the rest is called.
+      # The name of the rest.
       REST = "(others)"
-      # Set in the fiber: the innermost that is rendered.
+      # Set in the fiber: the innermost rendering.
       INSIDE = :memprof_view
       private_constant :TEMPLATES, :SERIALIZER, :COMPONENT, :LISTED, :REST, :INSIDE
 
-      # Something that is rendered: for whom, since when, by which notification and inside of which other.
+      # A running rendering: its subscribers, start, notification and enclosing rendering.
       Call = Struct.new(:subscribers, :began, :waited, :event, :outer, :inner)
       private_constant :Call
 
       class << self
-        # Takes notifications, as ActiveSupport hands them to an object. Nothing is raised into the program.
+        # Handles notifications, as an ActiveSupport subscriber object. Never raises into the program.
         def start(_name, _id, payload)
           subscribers = running
           return if subscribers.empty?
@@ -68,7 +68,7 @@ module Memprof
         end
       end
 
-      # Prepended to ActiveSupport::Notifications, so as to learn that they are there.
+      # Prepended to ActiveSupport::Notifications to detect that it is loaded.
       module Notifications
         def self.prepended(_)
           super
@@ -110,7 +110,7 @@ module Memprof
         end
       end
 
-      # What is rendered without a file, as `render plain:`, has a description in its place.
+      # Renderings without a file, such as `render plain:`, have a description instead.
       def template(identifier)
         return "(unnamed)" if identifier.nil?
 

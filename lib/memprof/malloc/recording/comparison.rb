@@ -5,8 +5,8 @@ require_relative "ranked"
 module Memprof
   module Malloc
     class Recording
-      # What changed by location between two recordings, of a program before and after a change to its code.
-      # {Recording#compare} returns it.
+      # The changes by location between two recordings, of a program before and after a change to its code.
+      # Returned by {Recording#compare}.
       #
       # @example
       #   Memprof::Malloc.record("before.malloc") { "x" * 10_000 }
@@ -17,7 +17,7 @@ module Memprof
       class Comparison
         include Ranked
 
-        # What is compared, in words.
+        # The compared values, in words.
         TABLES = {
           peak_bytes: ["live at the peak", :bytes], leaked_bytes: ["live at the end", :bytes],
           allocated_bytes: ["allocated", :bytes], allocations: ["calls", :count]
@@ -38,7 +38,7 @@ module Memprof
         end
 
         # - `:total`: `:before`, `:after` and `:change`, each with the numbers of {Recording#to_h}'s `:total`;
-        # - `:locations`: the same for each `:location` where something changed, in no order;
+        # - `:locations`: the same for each `:location` that changed, in no particular order;
         # - `:sample`: `:before` and `:after`, nil or bytes between samples: numbers are estimates then.
         #
         # @return [Hash{Symbol => Object}]
@@ -58,9 +58,9 @@ module Memprof
         #   puts recording.compare(recording).to_json
         def to_json(*) = JSON.generate(to_h)
 
-        # Tables for people: what changed most at the peak, at the end, in bytes allocated and in calls.
+        # Tables for people: the largest changes at the peak, at the end, in bytes allocated and in calls.
         #
-        # @param limit [Integer] rows of each table
+        # @param limit [Integer] rows per table
         # @param color [Boolean]
         # @return [String]
         # @example

@@ -6,12 +6,12 @@ require_relative "tree_text"
 module Memprof
   module Malloc
     class Recording
-      # Functions of a recording for people: all of them, or some with who called them and what they called.
+      # Functions of a recording for people: all of them, or some with their callers and callees.
       class FunctionsText
         include Ranked
 
         VALUES = TreeText::VALUES
-        # Where a function is: behind its name, or all of it.
+        # The location of a function: after its name, or the whole text.
         PLACE = /(?<= \()[^()]+(?=\)\z)|\A[^()]+:\d+\z/
         private_constant :PLACE
 

@@ -7,11 +7,11 @@ require_relative "../estimates"
 module Memprof
   module Malloc
     class Recording
-      # What the texts about recordings have in common: the first rows of a table, and short places.
+      # Shared by the texts about recordings: the first rows of a table, and short places.
       module Ranked
         private
 
-        # The block makes the cells of a row.
+        # The block returns the cells of a row.
         def ranked(rows, table, limit, paint)
           rows.first(limit).each { |row| table.row(*yield(row)) }
           more = rows.size - limit

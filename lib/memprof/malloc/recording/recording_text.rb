@@ -10,7 +10,7 @@ module Memprof
       class RecordingText
         include Ranked
 
-        # Heading, what it is sorted by, and how that is written.
+        # Heading, sort key, and its format.
         TABLES = [
           ["Live at the peak", :peak_bytes, :bytes], ["Live at the end", :leaked_bytes, :bytes],
           ["Most calls", :allocations, :count], ["Most temporary blocks", :temporary, :count]

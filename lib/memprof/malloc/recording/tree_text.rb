@@ -44,7 +44,7 @@ module Memprof
           "#{@paint.call(title, :bold)}\n"
         end
 
-        # A frame that has all of what the one above it has needs no number of its own.
+        # A frame with the same bytes as the one above it needs no numbers.
         def line(row, before)
           is_same = before && row[:level] > before[:level] && row[:bytes] == before[:bytes]
           bytes = is_same ? "" : Units.bytes(row[:bytes])

@@ -6,7 +6,7 @@ require_relative "../headed_table"
 module Memprof
   class Memory
     class Cluster
-      # The memory of a cluster for people: a heading, a row for each process, and what else is known.
+      # The memory of a cluster for people: a heading, a row for each process, and further facts.
       class ClusterText
         include HeadedTable
 
@@ -19,7 +19,7 @@ module Memprof
 
         def heading = "#{Units.plural(@cluster.processes.size, "process")}, #{bytes(@cluster.pss)} together"
 
-        # Those of which there is anything to say.
+        # Columns with any data.
         def columns
           COLUMNS.reject { |_, key| @cluster.processes.all? { |process| [nil, 0].include?(process[key]) } }
         end

@@ -6,19 +6,19 @@ require_relative "../../cli/listing"
 module Memprof
   class Trace
     class TraceText
-      # What tracers counted: calls, their time, and the most frequent kinds of them, one row for each tracer.
+      # The counts of tracers, one row each: calls, their time, and the most frequent kinds.
       class Work
         NAMES = {
           "gc" => "GC", "fd" => "I/O", "dns" => "DNS", "memory" => "malloc", "views" => "Views",
           "sql" => "SQL", "mysql" => "MySQL", "postgres" => "PostgreSQL", "sqlite" => "SQLite",
           "memcache" => "Memcache", "redis" => "Redis", "http" => "HTTP", "threads" => "Threads"
         }.freeze
-        # Said elsewhere.
+        # Shown elsewhere.
         ELSEWHERE = %w[objects resources].freeze
-        # What distinguishes the calls of a tracer; in others, the function does.
+        # Keys that distinguish a tracer's calls; in other tracers, the function does.
         KINDS = %w[types commands hosts].freeze
         CALLS = %w[calls queries].freeze
-        # Sums over functions, which tracers report as well.
+        # Sums over functions that tracers report as well.
         SUMS = %w[ruby other].freeze
         LISTED = 4
         private_constant :NAMES, :ELSEWHERE, :KINDS, :CALLS, :SUMS, :LISTED
@@ -102,7 +102,7 @@ module Memprof
           " (#{Units.bytes(size)})" if size.is_a?(Integer) && size.positive?
         end
 
-        # What a tracer of the program reports.
+        # The report of a tracer that the program defines.
         def numbers(report)
           report.map { |key, value| "#{key} #{value.is_a?(Integer) ? Units.count(value) : value}" }.join(", ")
         end

@@ -3,13 +3,13 @@
 module Memprof
   module Tracers
     class Http < Client
-      # Hooks into gems that speak HTTP themselves: excon, httpclient, curb, and ethon (for typhoeus). What
-      # sits on others, as faraday and rest-client do, is counted by those.
+      # Hooks into gems with their own HTTP implementation: excon, httpclient, curb, and ethon (for typhoeus).
+      # Gems built on others, such as faraday and rest-client, are counted by those.
       module ClientGems
-        # Scheme, host and port of a URL; what stands before the host may be a password.
+        # Scheme, host and port of a URL; the part before the host may contain a password.
         URL = %r{\A(\w+)://(?:[^/?\#@]*@)?(\[[^\]]*\]|[^/:?\#]*)(?::(\d+))?}
         PORTS = { "http" => 80, "https" => 443 }.freeze
-        # What libcurl says if a request was not sent: no proxy, no host, no connection.
+        # libcurl's codes if a request was not sent: no proxy, no host, no connection.
         NOT_SENT = [5, 6, 7].freeze
         NOT_SENT_NAMES = %i[couldnt_resolve_proxy couldnt_resolve_host couldnt_connect].freeze
         private_constant :URL, :PORTS, :NOT_SENT, :NOT_SENT_NAMES
@@ -22,7 +22,7 @@ module Memprof
         # Whether a request of curb was sent.
         def self.sent?(easy) = !NOT_SENT.include?(easy.last_result)
 
-        # Of a transfer that has ended. Nothing that is raised here reaches the program.
+        # Records a finished transfer. Nothing raised here reaches the program.
         def self.ended(easy)
           return if NOT_SENT_NAMES.include?(easy.return_code)
 
@@ -31,8 +31,8 @@ module Memprof
           nil
         end
 
-        # Of a transfer of curb that a Curl::Multi has ended, unless it is that of a Curl::Easy that was asked
-        # to perform alone, which is counted there. One that was canceled before a response has no code.
+        # Records a transfer of curb that a Curl::Multi has finished, except for a Curl::Easy that performs
+        # alone, which is counted there. A transfer canceled before a response has no code.
         def self.multi_ended(multi, easy)
           return if Http.inside?(easy) || !multi.requests.value?(easy) || !sent?(easy)
 
@@ -44,7 +44,7 @@ module Memprof
           nil
         end
 
-        # To be prepended to Excon::Connection.
+        # Prepended to Excon::Connection.
         module Excon
           def request(params = {}, *)
             return super if Http.running.empty? || params[:pipeline]
@@ -54,7 +54,7 @@ module Memprof
           end
         end
 
-        # To be prepended to HTTPClient: each redirection passes here, too.
+        # Prepended to HTTPClient: each redirect passes through here, too.
         module HttpClient
           private
 
@@ -66,7 +66,7 @@ module Memprof
           end
         end
 
-        # To be prepended to Curl::Easy.
+        # Prepended to Curl::Easy.
         module Curb
           def perform
             return super if Http.running.empty?
@@ -81,7 +81,7 @@ module Memprof
           end
         end
 
-        # To be prepended to Curl::Multi, which removes each transfer when it has ended, before its callbacks.
+        # Prepended to Curl::Multi, which removes each transfer when it has finished, before its callbacks.
         module CurbMulti
           def perform(*)
             return super if Http.running.empty?
@@ -100,7 +100,7 @@ module Memprof
           end
         end
 
-        # To be prepended to Ethon::Easy, whose transfers may run side by side.
+        # Prepended to Ethon::Easy, whose transfers may run concurrently.
         module Ethon
           def complete(*)
             Native.quiet { ClientGems.ended(self) } unless Http.running.empty?

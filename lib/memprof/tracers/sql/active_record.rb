@@ -3,19 +3,19 @@
 module Memprof
   module Tracers
     class Sql < Client
-      # Subscribes to the notifications of Active Record, which have the text of prepared statements, too.
+      # Subscribes to the notifications of Active Record, which include the text of prepared statements.
       module ActiveRecord
         EVENT = "sql.active_record"
         private_constant :EVENT
 
         class << self
-          # Called once, when Active Record's adapters are there.
+          # Called once, when Active Record's adapters are loaded.
           def prepended(_)
             super
             ::ActiveSupport::Notifications.subscribe(EVENT, self)
           end
 
-          # What it finds in its own cache it does not ask the database.
+          # A hit in the query cache does not reach the database.
           def start(_name, _id, payload)
             return if payload[:cached] || Sql.running.empty?
 
@@ -32,7 +32,7 @@ module Memprof
             Sql.guard { Sql.add(call, payload[:sql], adapter(payload[:connection])) } if call
           end
 
-          # Of a query of load_async, which another thread sent, when this thread takes its result.
+          # Called for a query of load_async, which another thread sent, when this thread takes its result.
           def publish_event(event)
             payload = event.payload
             return if payload[:cached] || Sql.running.empty?
@@ -49,7 +49,7 @@ module Memprof
       end
       private_constant :ActiveRecord
 
-      # Prepended to what keeps the notifications of load_async until its result is taken: the client gem
+      # Prepended to the buffer of load_async's notifications, used until its result is taken: the client gem
       # must not report the same query.
       module Async
         def instrument(*) = Sql.silence { super }

@@ -6,25 +6,25 @@ require_relative "../../paths"
 module Memprof
   module Tracers
     class Sql < Client
-      # The line of the application that is running: the innermost that belongs to no gem, not to the standard
-      # library and not to memprof.
+      # The application's line that is running: the innermost outside of gems, the standard library and
+      # memprof.
       module Caller
-        # Frames that are looked at.
+        # Maximum number of frames to search.
         DEEPEST = 400
-        # So many at first, where Ruby can't hand over one by one, and twice as many each time.
+        # Initial batch size where Ruby can't yield frames one by one; doubled each time.
         STEP = 16
-        # Paths that are known.
+        # Maximum number of cached paths.
         KNOWN = 10_000
-        # Methods of templates have the path and a number in their name.
+        # Methods of templates contain the path and a number in their name.
         TEMPLATE = /\A_\w+_\d+_\d+\z/
-        # What Ruby writes before the name of the method.
+        # The prefix that Ruby prints before the method's name.
         WITHIN = /\A(?:.* in )?/
         private_constant :DEEPEST, :STEP, :KNOWN, :TEMPLATE, :WITHIN
 
         @files = {}
 
         class << self
-          # The caller as "app/models/order.rb:7 in total"; nil if there is none.
+          # The caller as "app/models/order.rb:7 in total", or nil.
           def find
             file = found = nil
             each_location do |location|
@@ -63,10 +63,10 @@ module Memprof
             end
           end
 
-          # Methods in C, as `map`, stand where they are called: the method of the line is behind them.
+          # C methods, such as `map`, have their caller's line: that line's method is the next frame.
           def same_line?(one, other) = one.lineno == other.lineno && one.path == other.path
 
-          # The short path of a file of the application; false for others. (Two threads may both look it up.)
+          # The short path of an application file; false for others. (Two threads may both look it up.)
           def file_of(location)
             path = location.path or return false
             @files.fetch(path) do

@@ -3,14 +3,13 @@
 module Memprof
   module Tracers
     class Sql < Client
-      # Hooks into the gems pg, mysql2 and trilogy where they are used without Active Record, as by Sequel.
+      # Hooks into the gems pg, mysql2 and trilogy when used without Active Record, as by Sequel.
       module ClientGems
-        # Statements whose texts are kept for a connection.
+        # Maximum number of statements per connection whose texts are stored.
         PREPARED = 1000
         private_constant :PREPARED
 
-        # Calls a method of a client that may yield the result: what the block does is no part of the
-        # statement.
+        # Calls a client method that may yield the result: the block's work is not part of the statement.
         def self.execute(text, adapter, result)
           call = Sql.start
           return yield(result) unless call
@@ -22,7 +21,7 @@ module Memprof
           end
         end
 
-        # Remembers the text of a statement that is prepared.
+        # Stores the text of a prepared statement.
         def self.prepared(object, name, text)
           Native.quiet do
             texts = object.instance_variable_get(:@memprof_statements)
@@ -45,7 +44,7 @@ module Memprof
         NAMES = %i[exec_prepared async_exec_prepared sync_exec_prepared].freeze
         private_constant :TEXTS, :NAMES
 
-        # To be prepended to PG::Connection. (Methods with a Proc for a body could not be called in a Ractor.)
+        # Prepended to PG::Connection. (Methods defined by a Proc could not be called in a Ractor.)
         module Postgres
           TEXTS.each do |name|
             module_eval(<<~RUBY, __FILE__, __LINE__ + 1)
@@ -78,7 +77,7 @@ module Memprof
           end
         end
 
-        # To be prepended to Mysql2::Client.
+        # Prepended to Mysql2::Client.
         module Mysql2
           def query(sql, *, **)
             Sql.running.empty? ? super : Sql.execute(sql, "mysql") { super }
@@ -91,14 +90,14 @@ module Memprof
           end
         end
 
-        # To be prepended to Mysql2::Statement.
+        # Prepended to Mysql2::Statement.
         module Mysql2Statement
           def execute(*, **)
             Sql.running.empty? ? super : Sql.execute(ClientGems.text(self, ""), "mysql") { super }
           end
         end
 
-        # To be prepended to Trilogy.
+        # Prepended to Trilogy.
         module Trilogy
           def query(sql)
             Sql.running.empty? ? super : Sql.execute(sql, "mysql") { super }

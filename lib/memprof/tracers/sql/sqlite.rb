@@ -3,13 +3,13 @@
 module Memprof
   module Tracers
     class Sql < Client
-      # Hooks into the gem sqlite3 where it is used without Active Record. A statement is executed step by
-      # step, one for each row, and what the program does between them is no part of it.
+      # Hooks into the gem sqlite3 when used without Active Record. A statement is executed in steps, one per
+      # row, and the program's work in between is not part of it.
       module Sqlite
         ADAPTER = "sqlite"
         private_constant :ADAPTER
 
-        # Runs the first step of a statement. Gives besides what later steps add to.
+        # Runs the first step of a statement. Also returns the entries that later steps add to.
         def self.first_step(text)
           call = Sql.start
           row = yield
@@ -29,9 +29,9 @@ module Memprof
           end
         end
 
-        # To be prepended to SQLite3::Statement.
+        # Prepended to SQLite3::Statement.
         module Steps
-          # Of a text with several statements it takes the first.
+          # Takes the first statement of a text with several.
           def initialize(database, sql, *)
             super
             return if Sql.ignored?
@@ -56,7 +56,7 @@ module Memprof
           end
         end
 
-        # To be prepended to SQLite3::Database: many statements at once, of the library itself.
+        # Prepended to SQLite3::Database: batches of statements, run by the library itself.
         module Batches
           def execute_batch2(sql, *)
             Sql.running.empty? ? super : Sql.execute(sql, ADAPTER) { super }

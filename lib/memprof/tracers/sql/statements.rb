@@ -7,19 +7,19 @@ module Memprof
     class Sql < Client
       # The statements of a trace by text and caller.
       class Statements
-        # So many are listed, the rest is summed up.
+        # Maximum number of listed statements; the rest is summed up.
         LISTED = 50
-        # Callers that are looked for in a trace.
+        # Maximum number of caller lookups per trace.
         LOOKUPS = 200
-        # The same statement of the same caller so many times is one for each of many rows.
+        # From this count on, a caller's identical statements count as an N+1 query.
         REPEATED = 5
-        # For statements that were prepared before any trace began.
+        # For statements prepared before any trace began.
         UNKNOWN = "(prepared before the trace)"
-        # What may be repeated: not the begin and commit of transactions.
+        # Statements that count as repeated: not the begin and commit of transactions.
         QUERY = /\A\(*\s*(?:select|insert|update|delete|with|replace|merge|values)\b/i
         private_constant :LISTED, :LOOKUPS, :REPEATED, :QUERY
 
-        # What is counted of one.
+        # The counts of a statement.
         Row = Struct.new(:queries, :time, :slowest) do
           def self.empty = new(0, 0.0, 0.0)
 
@@ -28,7 +28,7 @@ module Memprof
             more(seconds, seconds)
           end
 
-          # More time of a statement that took so long in all until now.
+          # Adds time to a statement whose total time so far is known.
           def more(seconds, whole)
             self.time += seconds
             self.slowest = whole if whole > slowest
@@ -37,7 +37,7 @@ module Memprof
           def numbers = { "queries" => queries, "time" => time }
         end
 
-        # One execution, which may go on: a statement of SQLite does with each row.
+        # One execution, which may continue: SQLite adds time with each row.
         Execution = Struct.new(:rows, :whole) do
           def more(seconds)
             self.whole += seconds
@@ -59,7 +59,7 @@ module Memprof
           Execution.new(rows, time)
         end
 
-        # The repeated ones first, then those that took longest.
+        # Repeated statements first, then the slowest.
         def report
           return {} if @total.queries.zero?
 
@@ -82,7 +82,7 @@ module Memprof
           (@texts[text] ||= {})[caller] = Row.empty
         end
 
-        # Who sends a statement that had one caller only, is likely to be that one.
+        # A statement that had only one caller so far was probably sent by it.
         def caller_of(callers)
           return callers&.size == 1 ? callers.each_key.first : nil if @lookups >= LOOKUPS
 
