@@ -9,23 +9,23 @@ require_relative "units"
 require_relative "version"
 
 module Memprof
-  # The command line, `memprof VERB`. It presents and computes nothing; each verb is a file of its own.
+  # The command line, `memprof VERB`. It only presents results; each verb is a file of its own.
   module CLI
-    # The verbs that the help lists, by what they are for.
+    # The verbs that the help lists, grouped by purpose.
     GROUPS = {
       "Watch a program" => %w[run check boot malloc attach],
       "Look into a process" => %w[dump stack memory],
       "Ask" => %w[leaks top histogram query show path tree diff trace],
       "Share" => %w[web export convert help]
     }.freeze
-    # Those that the help only names.
+    # Verbs that the help names without a summary.
     RARE = %w[track start stop stats core dups slots subset require console completion].freeze
     # Each verb and its class.
     VERBS = [*GROUPS.values.flatten, *RARE].to_h { |verb| [verb, verb.capitalize.to_sym] }.freeze
 
     # Wrong use or wrong input: one line on stderr, exit status 2.
     class UsageError < StandardError
-      # What is printed: a message has one line, unless it shows where a filter is wrong.
+      # The lines to print: a message has one line, unless it shows where a filter is wrong.
       def lines = [message]
 
       # A message of several lines.
@@ -35,7 +35,7 @@ module Memprof
     end
 
     VERBS.each { |verb, name| autoload(name, "#{__dir__}/cli/#{verb}") }
-    # What the commands are made of.
+    # The building blocks of the commands.
     {
       Arrival: "arrival", Attachment: "attachment", BootPage: "boot_page", Classic: "classic",
       Collection: "collection", Command: "command", Comparing: "comparing",
@@ -68,20 +68,20 @@ module Memprof
       end
     end
 
-    # `memprof TARGET...` begins with no verb.
+    # `memprof TARGET...` does not begin with a verb.
     def self.start_verb(verb, rest, terminal)
       found = Targets.verb([verb, *rest]) unless VERBS.key?(verb)
       found ? command(found, terminal).start([verb, *rest]) : command(verb, terminal).start(rest)
     end
 
-    # Options may also come before the targets, unless they are those of memprof 0.3.
+    # Options may also come before the targets, unless they are options of memprof 0.3.
     def self.start_option(arguments, terminal)
       found = Targets.verb_behind_options(arguments) unless Classic.options?(arguments)
       found ? command(found, terminal).start(arguments) : Classic.new(terminal).start(arguments)
     end
     private_class_method :start_verb, :start_option
 
-    # Names of files need not be text, which OptionParser and Shellwords insist on; they take bytes.
+    # File names need not be valid text, which OptionParser and Shellwords insist on; both accept bytes.
     def self.text_or_bytes(text) = text.valid_encoding? ? text : text.b
 
     def self.command(verb, terminal)

@@ -9,34 +9,34 @@ require_relative "version"
 require_relative "dump"
 
 module Memprof
-  # A core file, or the memory of a process, to ask: the blocks of glibc's malloc that the process has,
-  # which of them are used, free or leaked, what anchors them, and which objects of Ruby they belong to. The
-  # process need not have loaded anything, and need not be a Ruby; without symbols nothing is missing.
+  # A core file, or the memory of a process, to query: the process's glibc malloc blocks, which of them are
+  # used, free or leaked, what anchors them, and which Ruby objects own them. The process need not have loaded
+  # anything, and need not be a Ruby; symbols are not needed.
   #
-  # A reference is an aligned word that points anywhere into a block, or to the beginning of an object. A
-  # used block is *anchored* if it is reachable from registers, stacks or variables, through blocks and
-  # objects; it is *garbage* if only objects reach it that are not anchored themselves, and *leaked* if not
-  # even these do.
+  # A reference is an aligned word that points anywhere into a block, or to the beginning of an object. A used
+  # block is *anchored* if it is reachable from registers, stacks or variables, through blocks and objects; it
+  # is *garbage* if it is reachable only from unanchored objects, and *leaked* if it is not reachable even
+  # from those.
   #
-  # Sets, each of them a name: `allocations`, `used`, `free`, `threadcached`, `anchored`, `anchorpoints`,
-  # the same two of one kind (`stackanchored`, `registeranchorpoints`, `staticanchored`, `externalanchored`,
-  # `threadonlyanchored`, ...), `leaked`, `unreferenced`, `garbage`, `owned` (by objects of Ruby), `native`;
-  # with `of: ADDRESS` also `allocation`, `incoming`, `exactincoming`, `outgoing`, `freeoutgoing`,
-  # `chain` (with `offset:`) and `reversechain` (with `offset:` and `target_offset:`).
+  # Sets, by name: `allocations`, `used`, `free`, `threadcached`, `anchored`, `anchorpoints`, the last two by
+  # kind (`stackanchored`, `registeranchorpoints`, `staticanchored`, `externalanchored`, `threadonlyanchored`,
+  # ...), `leaked`, `unreferenced`, `garbage`, `owned` (by Ruby objects), `native`; with `of: ADDRESS` also
+  # `allocation`, `incoming`, `exactincoming`, `outgoing`, `freeoutgoing`, `chain` (with `offset:`) and
+  # `reversechain` (with `offset:` and `target_offset:`).
   #
-  # Restrictions, each of them an option: `signature:` (an address; `"%RubyString"` for blocks of Strings,
+  # Restrictions, each an option: `signature:` (an address; `"%RubyString"` for blocks of Strings,
   # `"%VectorBody"` for those of C++ vectors, `"-"` for those without a signature, `"?"` without a pattern
-  # too), `min_size:`, `max_size:`, `min_incoming:`, `max_incoming:`, `min_outgoing:`, `max_outgoing:`,
-  # `min_free_outgoing:`, `max_free_outgoing:`. Sizes are bytes; addresses are Strings, as `"0x7f12a0"`.
-  # Numbers of references may be those of one signature: `min_incoming: { "%RubyArray" => 100 }`.
+  # either), `min_size:`, `max_size:`, `min_incoming:`, `max_incoming:`, `min_outgoing:`, `max_outgoing:`,
+  # `min_free_outgoing:`, `max_free_outgoing:`. Sizes are in bytes; addresses are Strings such as
+  # `"0x7f12a0"`. Reference counts may be limited to one signature: `min_incoming: { "%RubyArray" => 100 }`.
   #
-  # `extend:` adds blocks along references: an Array of rules as those of chap's `/extend`, `"->"` (what the
-  # blocks reference, directly or not), `"~>"` (what is leaked of that), `"<-"` (what references them), or
-  # with signatures, offsets and states: `"%RubyArray@0->%RubyString"`, `"->=>near"`. With
-  # `comment_extensions: true`, {#each} adds what led to each block.
+  # `extend:` adds blocks along references: an Array of rules like those of chap's `/extend`, `"->"` (what the
+  # blocks reference, directly or not), `"~>"` (the leaked part of that), `"<-"` (their referrers), or with
+  # signatures, offsets and states: `"%RubyArray@0->%RubyString"`, `"->=>near"`. With
+  # `comment_extensions: true`, {#each} adds which reference led to each block.
   #
-  # With `recording:`, a recording of malloc of that process with addresses ({Malloc.record}), blocks also
-  # have the line that allocated them: {describe}, {explain}, {each} and {summarize} say so.
+  # With `recording:`, a malloc recording of that process with addresses ({Malloc.record}), blocks also have
+  # the line that allocated them: see {describe}, {explain}, {each} and {summarize}.
   #
   # @example What a process leaked in C
   #   Memprof::Core.of do |core|
@@ -52,9 +52,9 @@ module Memprof
   class Core
     autoload :BlockOrigins, "#{__dir__}/core/block_origins"
 
-    # Blocks that are fetched at once.
+    # Number of blocks fetched at once.
     PIECE = 10_000
-    # Copies that are made of a process whose heap looks damaged in each of them.
+    # Maximum number of copies of a process whose heap looks damaged in each of them.
     COPIES = 3
     MAGIC = "\x7fELF".b.freeze
     private_constant :PIECE, :COPIES, :MAGIC
@@ -62,12 +62,12 @@ module Memprof
     class << self
       include ProcessCopying
 
-      # @param path [String, Pathname] an ELF core file of a 64-bit process, by the kernel or gcore
-      # @param recording [String, Pathname, nil] a recording of malloc of the process, with addresses. What
-      #   happened after the time of the core file is left out
+      # @param path [String, Pathname] an ELF core file of a 64-bit process, written by the kernel or gcore
+      # @param recording [String, Pathname, nil] a malloc recording of the process, with addresses. Events
+      #   after the time of the core file are ignored
       # @return [Core]
-      # @raise [Error] if it can't be read, or is none; if the recording is of another process, or has no
-      #   addresses
+      # @raise [Error] if it can't be read, or isn't a core file; if the recording is of another process, or
+      #   has no addresses
       # @example Where a core file is
       #   Memprof::Core.open("core.4711").count(:leaked) if File.exist?("core.4711")
       def open(path, recording: nil)
@@ -82,26 +82,25 @@ module Memprof
       end
 
       # @api private
-      # @return [Boolean] whether a file begins as ELF files do
+      # @return [Boolean] whether a file begins like an ELF file
       def core?(path)
         File.file?(path) && File.binread(path, MAGIC.bytesize) == MAGIC
       rescue SystemCallError
         false
       end
 
-      # The memory of a running process instead of a core file: of a copy, for which it waits some
-      # milliseconds. Nothing is loaded into it. Linux only; for another process run as its user or as root,
-      # with the permission to trace it (ptrace).
+      # The memory of a running process instead of a core file: of a copy, for which the process is paused for
+      # some milliseconds. Nothing is loaded into it. Linux only; another process must run as the same user,
+      # or memprof as root, with permission to trace it (ptrace).
       #
-      # All threads of another process are stopped meanwhile, so that their registers are known. Of this
-      # process's own other threads they are not; of those that ran, all of their stack counts as external
-      # memory.
+      # All threads of another process are stopped meanwhile, so their registers are known. This process's own
+      # other threads are not stopped; if one was running, its whole stack counts as external memory.
       #
-      # @param pid [Integer] this process, if it is not given
+      # @param pid [Integer] the process; by default, this one
       # @param recording (see #open)
-      # @yieldparam core [Core] the copy, which ends with the block
+      # @yieldparam core [Core] the copy, which is released at the end of the block
       # @return [Object] what the block returns
-      # @raise [Error] if it can't be copied, or in the block of another `of`; for the recording as for {open}
+      # @raise [Error] if it can't be copied, or inside another `of` block; for the recording see {open}
       # @example
       #   Memprof::Core.of { |core| puts core.count(:used) }
       def of(pid = Process.pid, recording: nil)
@@ -128,7 +127,7 @@ module Memprof
           unless kind.is_a?(Symbol)
             return kind, image unless image.damaged? && attempt < COPIES
 
-            # A thread may have been inside of malloc.
+            # A thread may have been inside malloc.
             Native.drop_snapshot
             kind = :busy
           end
@@ -139,7 +138,7 @@ module Memprof
       end
     end
 
-    # @return [Float, nil] seconds for which the process waited, if it runs
+    # @return [Float, nil] seconds for which the process was paused; nil for a core file
     # @example
     #   Memprof::Core.of { |core| core.pause < 1 }
     attr_reader :pause
@@ -155,18 +154,18 @@ module Memprof
       @native = nil
     end
 
-    # What the memory is of, and where the writable part goes:
+    # The process, and where its writable memory goes:
     #
     # - `:count` and `:bytes` of `:used`, `:free`, `:thread_cached`, `:owned`, `:native`, `:garbage`,
     #   `:leaked` and `:unreferenced` blocks, of `:arenas`, `:mapped` blocks, `:ruby_pages`, `:stacks`,
     #   `:statics`, and `:external` memory without its `:zeros` (bytes in pages of zeros);
-    # - `:writable`, all of it, and `:tops`, the free ends of arenas, in bytes;
+    # - `:writable`, the total, and `:tops`, the free ends of arenas, in bytes;
     # - `:command`, `:pid`, `:signal`, `:machine`, `:threads`, `:allocator`;
-    # - `:missing` bytes that were cut off the file, `:corruptions` of the heap, `:skipped` bytes of it;
-    # - `:unknown`: nil, or why blocks are not known: then all numbers of them are nil; `:uncounted`: nil, or
-    #   an allocator besides glibc's whose blocks are in no number;
-    # - `:recording`: nil, or used blocks that it has (`:known`) and that it does not have (`:unknown`);
-    #   whether it `:ended` before; `:sample` (bytes between samples, or nil) and `:damaged_at`.
+    # - `:missing` bytes that were cut off the file, `:corruptions` of the heap, its `:skipped` bytes;
+    # - `:unknown`: nil, or why blocks are unknown: then all their counts are nil; `:uncounted`: nil, or an
+    #   allocator besides glibc's whose blocks are not counted;
+    # - `:recording`: nil, or numbers of used blocks that it has (`:known`) and lacks (`:unknown`); whether it
+    #   `:ended` before; `:sample` (bytes between samples, or nil) and `:damaged_at`.
     #
     # @return [Hash{Symbol => Object}]
     # @example
@@ -177,17 +176,17 @@ module Memprof
     # @param restrictions [Hash] see {Core}
     # @return [Hash{Symbol => Integer}] `:count` and `:bytes`
     # @raise [ArgumentError] if there is no such set, restriction, signature or pattern
-    # @raise [Unsupported] if the process uses another allocator than glibc's: its blocks are not known
+    # @raise [Unsupported] if the process uses an allocator other than glibc's: its blocks are unknown
     # @example
     #   Memprof::Core.of { |core| core.count(:used, min_size: 1 << 20) }
     def count(set = :allocations, **restrictions) = ask(:count, selection(set, restrictions))
 
-    # Blocks by what distinguishes them: `:rows` with `:kind` (`signature`: the first word points to constant
-    # data, at `:place`; `pattern`: an object of Ruby has it), `:name`, `:count` and `:bytes`; the others,
-    # `:unrecognized`, by `:sizes`. Of those that belong to objects of Ruby, `:owners`: rows of the `:class`
-    # of these, `:count`, `:bytes` and `:sizes`. With a recording also `:places`: rows of `:allocated_at`
-    # (`"app.rb:12"`, or native code), `:method` if it is known, `:count` and `:bytes`; and the used blocks
-    # that are not in the recording (`:unknown`).
+    # Blocks grouped by what identifies them: `:rows` with `:kind` (`signature`: the first word points to
+    # constant data, at `:place`; `pattern`: a Ruby object owns it), `:name`, `:count` and `:bytes`; the
+    # others, `:unrecognized`, by `:sizes`. For blocks owned by Ruby objects, `:owners`: rows with the owners'
+    # `:class`, `:count`, `:bytes` and `:sizes`. With a recording also `:places`: rows of `:allocated_at`
+    # (`"app.rb:12"`, or native code), `:method` if known, `:count` and `:bytes`; and the used blocks missing
+    # from the recording (`:unknown`).
     #
     # @param set (see #count)
     # @param restrictions (see #count)
@@ -197,15 +196,14 @@ module Memprof
     #   Memprof::Core.of { |core| core.summarize(:leaked)[:sizes].first }
     def summarize(set = :used, **restrictions) = ask(:summarize, selection(set, restrictions))
 
-    # Each block, by address: `:address`, `:size`, `:kind` (`used`, `free`, `thread_cached`) and
-    # `:signature`; if a recording has it, `:allocated_at` (`"app.rb:12"`, or native code where no Ruby ran)
-    # and `:method`. Those of a chain or an extended set come in the order in which they are reached; with
-    # `comment_extensions: true` as restriction they have `:added` (the `:rule`, `:from` and `:to` that led to
-    # it; nil for blocks of the set itself) and `:again` (what led to blocks that were there before, after
-    # this one and before the next).
+    # Each block, by address: `:address`, `:size`, `:kind` (`used`, `free`, `thread_cached`) and `:signature`;
+    # if a recording has it, `:allocated_at` (`"app.rb:12"`, or native code where no Ruby ran) and `:method`.
+    # Blocks of a chain or an extended set come in the order in which they are reached; with the restriction
+    # `comment_extensions: true` they have `:added` (the `:rule`, `:from` and `:to` that led to it; nil for
+    # blocks of the set itself) and `:again` (what led to earlier blocks, after this one and before the next).
     #
     # @param set (see #count)
-    # @param contents [Boolean] also `:words`, what it contains
+    # @param contents [Boolean] also `:words`, its contents
     # @param restrictions (see #count)
     # @yieldparam block [Hash{Symbol => Object}]
     # @return [self, Enumerator] an Enumerator without a block
@@ -225,11 +223,11 @@ module Memprof
       self
     end
 
-    # Some blocks of a set, the largest first; the same keys as those of {#each}.
+    # The largest blocks of a set, largest first, with the same keys as in {#each}.
     #
     # @param set (see #count)
-    # @param limit [Integer] blocks
-    # @param offset [Integer] blocks that are left out before
+    # @param limit [Integer] number of blocks
+    # @param offset [Integer] number of blocks to skip
     # @param restrictions (see #count)
     # @return [Array<Hash{Symbol => Object}>]
     # @raise (see #count)
@@ -239,8 +237,8 @@ module Memprof
       ask(:list, selection: selection(set, restrictions), limit: limit, offset: offset, sort: :size)[:blocks]
     end
 
-    # What references a block or an object (`:incoming`), and what it references (`:outgoing`): blocks and
-    # objects, as the steps of {#explain}; and how many there are (`:incoming_count`, `:outgoing_count`).
+    # The referrers of a block or an object (`:incoming`) and what it references (`:outgoing`): blocks and
+    # objects, like the steps of {#explain}; and their numbers (`:incoming_count`, `:outgoing_count`).
     #
     # @param address (see #describe)
     # @param limit [Integer] of each
@@ -249,11 +247,10 @@ module Memprof
     #   Memprof::Core.of { |core| core.references("0x55d90dacc010")[:incoming_count] }
     def references(address, limit: 25) = ask(:references, address: address(address), limit: limit)
 
-    # What is at an address: `:place` (`block`, `object`, `ruby_page`, `stack`, `static`, `external`,
-    # `constant`, `unmapped`) and what is known of that; of a block `:start`, `:size`, `:kind`,
-    # `:signature`, `:state` (`anchored`, `garbage`, `leaked`, `unreferenced`) and `:owner`, the object of
-    # Ruby that it belongs to, with its `:type` and `:of_class`; if a recording has it, `:allocated_at` and
-    # `:method` as in {#each}.
+    # An address: `:place` (`block`, `object`, `ruby_page`, `stack`, `static`, `external`, `constant`,
+    # `unmapped`) and what is known of that; for a block `:start`, `:size`, `:kind`, `:signature`, `:state`
+    # (`anchored`, `garbage`, `leaked`, `unreferenced`) and `:owner`, the Ruby object that owns it, with its
+    # `:type` and `:of_class`; if a recording has it, `:allocated_at` and `:method` as in {#each}.
     #
     # @param address [String, Integer]
     # @return [Hash{Symbol => Object}]
@@ -261,9 +258,9 @@ module Memprof
     #   Memprof::Core.of { |core| core.describe("0x55d90dacc010")[:state] }
     def describe(address) = ask(:describe, address: address(address))
 
-    # The same with `:anchor`, what a shortest chain of references to it begins at, and `:chain`, its steps;
-    # without an anchor with the `:referrers` it has, if any. If a recording has it, `:stack`: the calls that
-    # led to its allocation, innermost first, as `"import (app.rb:12)"`.
+    # Like {describe}, with `:anchor`, the start of a shortest chain of references to it, and `:chain`, its
+    # steps; without an anchor, with its `:referrers`, if any. If a recording has it, `:stack`: the calls that
+    # led to its allocation, innermost first, such as `"import (app.rb:12)"`.
     #
     # @param address (see #describe)
     # @return [Hash{Symbol => Object}]
@@ -272,16 +269,16 @@ module Memprof
     def explain(address) = ask(:explain, address: address(address))
 
     # Arenas with their `:size`, `:used` and `:free` blocks, `:largest_free` block and `:top_size`, and the
-    # `:mapped` blocks outside of them.
+    # `:mapped` blocks outside of arenas.
     #
     # @return [Hash{Symbol => Object}]
     # @example
     #   Memprof::Core.of { |core| core.arenas[:arenas].size }
     def arenas = ask(:arenas)
 
-    # Objects of Ruby: `:rows` with `:type`, `:count`, `:bytes` of slots, those that are `:garbage`, and the
-    # `:blocks` that they own; and `:empty` slots. Where blocks are not known, `:unknown` says why, and the
-    # two are nil.
+    # Ruby objects: `:rows` with `:type`, `:count`, slot `:bytes`, the number that is `:garbage`, and the
+    # `:blocks` they own; and `:empty` slots. If blocks are unknown, `:unknown` says why, and `:garbage` and
+    # `:blocks` are nil.
     #
     # @return [Hash{Symbol => Object}]
     # @example
@@ -296,7 +293,7 @@ module Memprof
     #   Memprof::Core.of { |core| core.regions(:modules).map { |region| region[:file] } }
     def regions(kind) = ask(:regions, kind: kind)[:regions]
 
-    # Words of memory, as far as the file has them: up to 1 MiB.
+    # Words of memory, as far as the file contains them: up to 1 MiB.
     #
     # @param address (see #describe)
     # @param size [Integer] in bytes
@@ -306,20 +303,20 @@ module Memprof
     #   Memprof::Core.of { |core| core.words("0x55d90dacc010", 16) }
     def words(address, size) = ask(:contents, address: address(address), size: size)[:words]
 
-    # The heap of the Ruby in it, to ask like that of a dump. Strings, arrays, hashes, structs and plain
-    # objects are read exactly; references of other objects are words that look like addresses, and labeled
+    # The heap of the Ruby in it, to query like that of a dump. Strings, arrays, hashes, structs and plain
+    # objects are read exactly; references of other objects are words that look like addresses, labeled
     # `conservative`.
     #
-    # @param ignore_stack_roots [Boolean] leave out what only stacks and registers refer to
-    # @param blocks [Boolean] blocks of malloc are objects, too, of the type `:block`, with the references
-    #   that words in them look like: so what an object retains is known across Ruby and C. Objects have the
-    #   bytes of their slots then, and their contents are blocks
+    # @param ignore_stack_roots [Boolean] ignore references found only in stacks and registers
+    # @param blocks [Boolean] also treat malloc blocks as objects of the type `:block`, referencing what their
+    #   words look like, so that retained sizes span Ruby and C. Objects then have the size of their slots,
+    #   and their contents are blocks
     # @yield (see Heap.open)
     # @yieldparam stage (see Heap.open)
     # @yieldparam done (see Heap.open)
     # @yieldparam total (see Heap.open)
     # @return [Heap]
-    # @raise [Error] if there is no Ruby in it, or blocks are asked for and not known
+    # @raise [Error] if there is no Ruby in it, or blocks are requested but unknown
     # @example
     #   Memprof::Core.of { |core| core.heap.leaks[:findings].each { |finding| puts finding[:sentence] } }
     def heap(ignore_stack_roots: false, blocks: false, &progress)
@@ -332,14 +329,14 @@ module Memprof
 
     # Writes that heap as a dump.
     #
-    # @param target [String, Pathname, IO] where to; the extension selects format and compression, as for
+    # @param target [String, Pathname, IO] the target; its extension selects format and compression, as in
     #   {Memprof.dump_all}
     # @param format [Symbol, nil] `:memprof`, `:objspace`, `:binary` or `:heap_dump`
     # @param values [Symbol] contents of strings etc.: `:full`, `:truncate`, `:hash`, `:length`, `:none`
     # @param blocks (see #heap)
     # @return [Dump::Result]
-    # @raise [ArgumentError] if an option makes no sense
-    # @raise [Error] if there is no Ruby in it, blocks are asked for and not known, or the target can't be
+    # @raise [ArgumentError] if an option is invalid
+    # @raise [Error] if there is no Ruby in it, blocks are requested but unknown, or the target can't be
     #   written
     # @example
     #   Memprof::Core.of { |core| core.dump("core.memprof", values: :length).objects }
@@ -350,7 +347,7 @@ module Memprof
     end
 
     # @api private
-    # @return [Hash{String => Object}] counts, and what is `unknown` of this build of Ruby
+    # @return [Hash{String => Object}] counts, and what is `unknown` about this build of Ruby
     def write(file, options, blocks: false)
       raise_if_ended
       Loading.json

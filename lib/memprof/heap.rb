@@ -16,12 +16,11 @@ require_relative "heap/verdict"
 require_relative "verdict_wording"
 
 module Memprof
-  # The heap of a process to ask: what is there, what it takes, and what keeps it alive.
+  # The heap of a process, to query: which objects there are, what they take, and what retains them.
   #
-  # It comes from a dump of any format ({open}, {read}), or from the running process ({capture}). Objects and
-  # references stay in Rust; {Objects} and {Object} are names for them, made when they are looked at. A heap
-  # never changes: threads and, once it is made shareable, Ractors may ask it at the same time. Sizes are
-  # bytes.
+  # A heap comes from a dump of any format ({open}, {read}) or from the running process ({capture}). Objects
+  # and references stay in Rust; {Objects} and {Object} are handles, created on access. A heap never changes:
+  # threads and, once it is made shareable, Ractors may query it at the same time. Sizes are in bytes.
   #
   # @example What may be a leak in a dump
   #   Memprof.dump_all("heap.memprof")
@@ -36,28 +35,27 @@ module Memprof
     private_constant :ADVICE
 
     class << self
-      # Opens a dump of any format: memprof's, objspace's, binary, compressed or not; or a core file
-      # ({Core#heap}), which gets no index. Beside a dump an index is left, with which the next opening takes
-      # no time. Other threads run meanwhile, and the opening can be interrupted.
+      # Opens a dump of any format (memprof's, objspace's, binary, compressed or not) or a core file
+      # ({Core#heap}). Leaves an index beside a dump (not a core file), so the next opening is instant. Other
+      # threads keep running, and opening can be interrupted.
       #
       # @param path [String, Pathname] the dump
       # @param index [Boolean] read the index `PATH.memprof-index` if it is there, and write it if not
-      # @param ignore_stack_roots [Boolean] leave out what only the machine stack refers to, which may be
+      # @param ignore_stack_roots [Boolean] ignore references found only on the machine stack, which may be
       #   numbers that look like addresses
-      # @param max_bytes [Integer, nil] bytes that the dump may have without its compression, for a dump of
-      #   unknown origin: then one record of it (a long String, a large Array) may take a sixteenth of that
-      #   in memory, at least 64 MiB and at most 512 MiB, else 1 GiB. An index that is there is read in any
-      #   case
-      # @param blocks [Boolean] of a core file: also blocks of malloc ({Core#heap})
-      # @yield about ten times a second, until the heap is open. What the block raises ends the opening
+      # @param max_bytes [Integer, nil] maximum uncompressed size, for a dump of unknown origin. One record (a
+      #   long String, a large Array) may then take a sixteenth of that in memory, at least 64 MiB and at most
+      #   512 MiB, otherwise 1 GiB. An existing index is always read
+      # @param blocks [Boolean] for a core file: also malloc blocks ({Core#heap})
+      # @yield about ten times a second, until the heap is open. An exception in the block aborts opening
       # @yieldparam stage [Symbol] `:opening`, `:reading`, `:linking`, `:computing` or `:writing`
-      # @yieldparam done [Integer] bytes that were read
-      # @yieldparam total [Integer, nil] bytes of the dump; nil if that is not known
+      # @yieldparam done [Integer] bytes read
+      # @yieldparam total [Integer, nil] bytes of the dump; nil if unknown
       # @return [Heap]
-      # @raise [ArgumentError] if blocks are asked for and it is no core file
-      # @raise [Memprof::InvalidDump] if it is no dump, or was cut before its first object
-      # @raise [Memprof::DumpTooLarge] if it, or one record of it, is larger than it may be
-      # @raise [Memprof::Error] if it can't be read
+      # @raise [ArgumentError] if blocks are requested and the file is not a core file
+      # @raise [Memprof::InvalidDump] if the file is not a dump, or was cut before its first object
+      # @raise [Memprof::DumpTooLarge] if the dump, or one record, exceeds its limit
+      # @raise [Memprof::Error] if the file can't be read
       # @example
       #   Memprof.dump_all("heap.memprof")
       #   heap = Memprof::Heap.open("heap.memprof") do |stage, done, total|
@@ -74,17 +72,17 @@ module Memprof
         with_place(path) { new(Native::Heap.open(path, !!index, !!ignore_stack_roots, max_bytes, &progress)) }
       end
 
-      # Reads a dump from an IO to its end: a pipe, standard input. It gets no index.
+      # Reads a dump from an IO to its end: a pipe, standard input. No index is written.
       #
-      # @param io [IO, #read] of which nothing was read yet
+      # @param io [IO, #read] not read from yet
       # @param ignore_stack_roots (see .open)
       # @yield (see .open)
       # @yieldparam stage (see .open)
       # @yieldparam done (see .open)
       # @yieldparam total (see .open)
       # @return [Heap]
-      # @raise [Memprof::InvalidDump] if it is no dump, or was cut before its first object
-      # @raise [Memprof::DumpTooLarge] if one record of it takes more than 1 GiB
+      # @raise [Memprof::InvalidDump] if it is not a dump, or was cut before its first object
+      # @raise [Memprof::DumpTooLarge] if one record takes more than 1 GiB
       # @raise [Memprof::Error] if it can't be read
       # @example
       #   Memprof.dump_all("heap.json")
@@ -98,9 +96,9 @@ module Memprof
         with_place("the dump") { new(Native::Heap.read(io.fileno, total, !!ignore_stack_roots, &progress)) }
       end
 
-      # Takes the heap of this process, as it is, without a dump. See {Capture}.
+      # Captures the heap of this process as it is, without a dump. See {Capture}.
       #
-      # @param gc [Boolean] collect garbage first, so that only what is alive is seen
+      # @param gc [Boolean] run GC first, so that only live objects are seen
       # @param ignore_stack_roots (see .open)
       # @yield (see .open)
       # @yieldparam stage (see .open)
@@ -108,7 +106,7 @@ module Memprof
       # @yieldparam total (see .open)
       # @return [Capture]
       # @raise [Memprof::Unsupported] in a Ractor other than the first
-      # @raise [Memprof::Error] if it can't be done now
+      # @raise [Memprof::Error] if a capture isn't possible now
       # @example Why is this object alive?
       #   Session = Struct.new(:user)
       #   CACHE = { "user:42" => Session.new("Ann") }
@@ -129,7 +127,7 @@ module Memprof
         with_place(path) { core.heap(**options, &progress) }
       end
 
-      # What the extension raises says what went wrong; only this side knows where.
+      # The extension's error says what went wrong; only Ruby knows in which file.
       def with_place(place)
         yield
       rescue InvalidDump => e
@@ -166,24 +164,24 @@ module Memprof
       freeze
     end
 
-    # Asks the heap a question: the same as the command and the browser ask, by the same words. Methods
-    # with names of their own ({Questions}) are easier to call; this one knows all of them.
+    # Asks the heap a question, under the name that the command and the browser use. The methods of
+    # {Questions} are easier to call; this one knows every question.
     #
     # @param question [Symbol, String] `:overview`, `:leaks`, `:histogram`, `:top`, `:object`, `:path`,
     #   `:tree`, `:duplicates`, `:collections`, `:procs` ...
-    # @param parameters [Hash{Symbol => Object}] of that question; an {Object} stands for its number, and what
-    #   is nil is not given
-    # @return [Hash{Symbol => Object}] the answer: numbers of bytes are exact, unknown is nil
-    # @raise [ArgumentError] if there is no such question, or parameters are wrong; of a filter that is
-    #   wrong, the message shows the place
-    # @raise [Memprof::Error] if the index can't be read any more, {InvalidDump} if it is damaged
+    # @param parameters [Hash{Symbol => Object}] of that question; an {Object} is passed as its number; nil
+    #   values are omitted
+    # @return [Hash{Symbol => Object}] the answer: byte counts are exact, unknown values are nil
+    # @raise [ArgumentError] if there is no such question, or parameters are wrong; for an invalid filter, the
+    #   message shows the place
+    # @raise [Memprof::Error] if the index can no longer be read, {InvalidDump} if it is damaged
     # @example
     #   heap = Memprof::Heap.capture
     #   rows = heap.ask(:histogram, by: :class, limit: 3)[:rows]
     #   rows.each { |row| puts row.values_at(:key, :count, :size).join(" ") }
     def ask(question, **parameters) = Heap.answer(@native, question, parameters)
 
-    # Asks something that answers JSON.
+    # Asks a question that is answered in JSON.
     #
     # @api private
     def self.answer(native, question, parameters)
@@ -203,7 +201,7 @@ module Memprof
     #
     # @param filter [String] such as `class =~ /Session/ and retained > 1MiB`
     # @return [Objects]
-    # @raise [ArgumentError] if the filter is wrong; shows where
+    # @raise [ArgumentError] if the filter is wrong; the message shows where
     # @example
     #   Memprof::Heap.capture.where("type = string and length > 1KiB").first(3)
     def where(filter) = objects.where(filter)
@@ -214,7 +212,7 @@ module Memprof
     def size = @native.size
     alias_method :length, :size
 
-    # The object at an address, or the root of a name.
+    # The object at an address, or the root with a name.
     #
     # @param address [String, Integer] `"0x7f12a0"`, or `"vm"`
     # @return [Object, nil]
@@ -228,18 +226,18 @@ module Memprof
       id && Object.new(self, id)
     end
 
-    # Where the roots are: the categories by which the VM finds what is alive.
+    # The GC roots: the categories by which the VM finds live objects.
     #
     # @return [Objects]
     # @example
     #   Memprof::Heap.capture.roots.map(&:name).include?("vm") # => true
     def roots = Objects.new(self, @native.roots)
 
-    # The object whose number an answer has as `:id`.
+    # The object with the number that an answer has as `:id`.
     #
     # @param id [Integer]
     # @return [Object]
-    # @raise [IndexError] if there is none
+    # @raise [IndexError] if there is no such object
     # @example
     #   heap = Memprof::Heap.capture
     #   heap[heap.ask(:top, limit: 1)[:objects].first[:id]]
@@ -248,8 +246,8 @@ module Memprof
       Object.new(self, id)
     end
 
-    # What refers to each object, by address: for programs that were written for sheap. It is a table of the
-    # whole heap, and asking an object for its {Object#referrers} is cheaper.
+    # The referrers of each object, by address, for programs written for sheap. This builds a table of the
+    # whole heap; {Object#referrers} of a single object is cheaper.
     #
     # @return [Hash{String => Array<Object>}]
     # @example
@@ -263,12 +261,12 @@ module Memprof
       end
     end
 
-    # @return [Hash{String => Object}] each object by its address, as sheap has it; {at} is cheaper
+    # @return [Hash{String => Object}] each object by its address, as in sheap; {at} is cheaper
     # @example
     #   Memprof::Heap.capture.objects_by_addr.size > 1000 # => true
     def objects_by_addr = objects.to_h { |object| [object.address, object] }
 
-    # Where the heap comes from and how whole it is.
+    # Where the heap comes from and how complete it is.
     #
     # @return [Hash{Symbol => Object}] `:path`, `:format`, `:truncated` (the dump was cut), `:skipped` (broken
     #   lines) and `:first_skipped`, `:missing` (references to no object), `:without_texts`
@@ -276,7 +274,7 @@ module Memprof
     #   Memprof::Heap.capture.source[:format] # => "live"
     def source = JSON.parse(@native.source, symbolize_names: true)
 
-    # @return [Subset] all of it, for memdump's operations
+    # @return [Subset] the whole heap, for memdump's operations
     # @example
     #   heap = Memprof::Heap.capture
     #   heap.subset.objects_of_class("String").size > 0 # => true

@@ -17,14 +17,14 @@ require_relative "web/tracing"
 require_relative "web/uploads"
 
 module Memprof
-  # Heaps in a browser, as a Rack application: what `memprof web` shows, and what an application mounts. See
+  # Heaps in a browser, as a Rack application: for `memprof web`, and to mount in an application. See
   # docs/web.md.
   #
-  # Each page is also JSON, at the same path with `.json` at its end. Sizes in JSON are bytes.
+  # Each page is also available as JSON, at the same path plus `.json`. Sizes in JSON are in bytes.
   #
-  # Mounted in an application it looks into the process that it runs in: it starts and stops tracking, takes
-  # dumps, and traces requests ({Tracing}). It answers 404 to everybody until access is granted, by
-  # {permit} or by a token.
+  # Mounted in an application, it inspects the process that it runs in: it starts and stops tracking, takes
+  # dumps, and traces requests ({Tracing}). Every request gets 404 until access is granted by {permit} or by a
+  # token.
   #
   # @example In config/routes.rb of a Rails application
   #   Memprof::Web.permit { |env| env["warden"]&.user&.admin? }
@@ -43,11 +43,11 @@ module Memprof
       # @return [Array] status, headers, body
       def call(env) = mounted.call(env)
 
-      # Grants access where this is mounted. Without it, and without a token, access is denied. The heap has
-      # all that the process knows: passwords, keys, what users sent.
+      # Grants access where this is mounted. Without it, and without a token, access is denied. The heap
+      # contains everything the process knows: passwords, keys, user input.
       #
       # @yieldparam env [Hash] of Rack: the session of Rails is `env["rack.session"]`
-      # @yieldreturn [Object] whether the request is let in. If the block raises, it is not
+      # @yieldreturn [Object] whether the request is allowed. If the block raises, it is denied
       # @return [void]
       # @raise [ArgumentError] without a block
       # @example
@@ -59,24 +59,23 @@ module Memprof
         nil
       end
 
-      # Sets a token that lets in, too: `/memprof/?token=TOKEN` in a browser, which keeps it as a cookie, and
-      # `Authorization: Bearer TOKEN` from a script. By default it is that of the environment variable
-      # MEMPROF_WEB_TOKEN, if there is one.
+      # Sets a token that grants access, too: `/memprof/?token=TOKEN` in a browser, which stores it in a
+      # cookie, and `Authorization: Bearer TOKEN` in a script. The default is the environment variable
+      # MEMPROF_WEB_TOKEN, if set.
       #
       # @param token [String, nil] 8 characters or more; nil for none
       # @return [String, nil] token
-      # @raise [ArgumentError] if it is too short to be a secret
+      # @raise [ArgumentError] if it is too short
       # @example
       #   Memprof::Web.token = "correct horse battery staple"
       def token=(token)
         gate.token = token
       end
 
-      # Sets how many heaps may be open at once; 8 by default. Each takes memory of this process, about 80
-      # bytes for each of its objects. The least recently used one is closed then, and
-      # opened again when it is asked for.
+      # Sets how many heaps may be open at once; 8 by default. Each takes about 80 bytes of this process's
+      # memory per object. Beyond that number, the least recently used one is closed, and reopened on access.
       #
-      # @param number [Integer] heaps, 3 or more, as a comparison takes three
+      # @param number [Integer] heaps, 3 or more, as a comparison needs three
       # @return [Integer] number
       # @raise [ArgumentError] if it is less than 3
       # @example
@@ -117,7 +116,7 @@ module Memprof
       env[Live::RequestRecorder::OWN] = true
       return serve(env) unless @heaps.live
 
-      # What the pages make is not what the program makes that they look into.
+      # Don't track what the pages allocate: it isn't the application's.
       Native.quiet { serve(env) }
     end
 
@@ -130,8 +129,8 @@ module Memprof
       response.to_rack(head: request.head?)
     end
 
-    # Nothing is looked at, not even whether a path is known, for whom the gate does not let in. Uploads have
-    # a key of their own, that no page of another site knows.
+    # Nothing is looked up, not even whether a path exists, for requests that the gate denies. Uploads have a
+    # key of their own, which no page of another site knows.
     def answer(request)
       @uploads&.answer(request) || @security.refusal(request) || @gate.answer(request) ||
         @security.cross_site_refusal(request) || page(request)
@@ -141,8 +140,8 @@ module Memprof
       failed(request, e)
     end
 
-    # A mistake of ours must not reach the server: what that shows of an exception may have the environment in
-    # it, and with it cookies and keys.
+    # An internal error must not reach the server: its report of an exception may include the environment, and
+    # with it cookies and keys.
     def failed(request, error)
       place = error.backtrace&.first
       words = error.message[/\A.*?(?= for |\n|\z)/].to_s[0, 200]

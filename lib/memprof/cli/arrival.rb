@@ -15,7 +15,7 @@ module Memprof
         @before = target.dumps
       end
 
-      # The new file, as {ForeignFiles::Entry} under the name that it has when it is whole.
+      # The new file, as {ForeignFiles::Entry} under its name once it is complete.
       def begin(seconds)
         found = poll(seconds) { (@target.dumps - @before).min_by(&:name) }
         found&.without_suffix(SUFFIX)
@@ -30,7 +30,7 @@ module Memprof
 
       private
 
-      # A file that is gone may have got its name between two looks.
+      # A missing file may have been renamed between the two checks.
       def state(dump)
         return :whole if dump.stat
         return if dump.with_suffix(SUFFIX).stat && @target.running?

@@ -67,7 +67,7 @@ module Memprof
 
       def duration = option(:for)
 
-      # The process writes to a file without a name: it could write to the other one later, too.
+      # The process writes to a nameless file: a named one it could overwrite later.
       def recorded
         path = @options[:output] or return yield(nil)
 
@@ -126,8 +126,8 @@ module Memprof
 
       def recording = @options[:output] ? { file: true, **@options.slice(:native, :stack) } : {}
 
-      # Tracking that was on before stays on.
-      # The process stops when the connection of the client is closed, however this command ends.
+      # Tracking that was already on stays on.
+      # The process stops when the client's connection is closed, however this command ends.
       def over_socket(target, client)
         target.refuse_stopped
         announce(target, "has loaded memprof/signal; asked over its socket, it ")

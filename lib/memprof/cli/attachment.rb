@@ -7,19 +7,19 @@ require_relative "../process_copying"
 
 module Memprof
   module CLI
-    # Has a process that has not loaded memprof load it, and do something. What is put into it from outside is
-    # a line of Ruby, which its VM evaluates when it next looks for interrupts. All else goes over a
-    # connection that the process is had to make for that, and whose end is the end of all that it does.
+    # Makes a process that has not loaded memprof load it, and do something. Only a line of Ruby is injected,
+    # which its VM evaluates when it next checks for interrupts. All else goes over a connection that the
+    # process is made to open; when that closes, all its work for us ends.
     class Attachment
       include ProcessCopying
 
-      # Seconds in which the VM may evaluate the line by itself; only then a main thread that waits for the
-      # system is woken.
+      # Seconds for the VM to evaluate the line by itself; only then is a main thread woken that waits for the
+      # system.
       AT_EASE = 0.1
-      AGAIN_AFTER = 0.2 # seconds in which the line may be evaluated, more each time
+      AGAIN_AFTER = 0.2 # seconds for the line to be evaluated, more with each attempt
       LONGEST_WAIT = 2
-      # May be evaluated more than once. The descriptor is looked at before it is taken: its number may be
-      # another file's by then. Names are parameters: the line sees the variables of the program's file.
+      # May be evaluated more than once. The descriptor is checked before use: by then its number may belong
+      # to another file. Names are parameters, as the line sees the local variables of the program's file.
       LINE = "->(m,i,s){::Process.pid==%<pid>d&&m.thread_variable_get(:memprof_attached)!=INODE&&" \
              "(m.thread_variable_set(:memprof_attached,INODE);::Thread.new{begin;" \
              "::Thread.current.report_on_exception=false;" \
@@ -32,15 +32,15 @@ module Memprof
       UNSUPPORTED = "Memprof::Unsupported: "
       OWN = %r{\A/(?:cli|control|signal|attached/)} # files that the process does not need
       LIMIT = 64 << 20 # bytes of an answer
-      PATIENCE = 5 # seconds for the process to stop what it does
-      MOMENT = 1 # second for a process to end whose threads have
-      # Bytes of address space that the library, its threads and a recording of malloc take at most. Without,
-      # the process itself would end.
+      PATIENCE = 5 # seconds for the process to stop its work
+      MOMENT = 1 # second for a process to end after its threads
+      # Maximum bytes of address space for the library, its threads and a malloc recording. With less, the
+      # process itself might end.
       ROOM = 512 << 20
       private_constant :AT_EASE, :AGAIN_AFTER, :LONGEST_WAIT, :LINE, :REQUIRE,
         :AUTOLOAD, :UNSUPPORTED, :OWN, :LIMIT, :PATIENCE, :MOMENT, :ROOM
 
-      # The longest time in seconds for which its main thread was stopped.
+      # Longest pause of its main thread, in seconds.
       attr_reader :pause
 
       # `extension` is the library for the Ruby of the process.
@@ -53,8 +53,8 @@ module Memprof
         @ahead = String.new
       end
 
-      # Gives the answer. `seconds` is the time for the process to begin, `work` that for the rest.
-      # What the process records goes to `file`, if there is one.
+      # Returns the answer. `seconds` is the time for the process to begin, `work` that for the rest.
+      # Recordings of the process go to `file`, if given.
       def run(request, seconds:, work:, file: nil)
         begin_work(request, seconds)
         pass(file, seconds) if file
@@ -65,7 +65,7 @@ module Memprof
         close
       end
 
-      # Has it do what it is asked for from time to time, until {#close}; see `Attached#serve`.
+      # Makes it serve requests until {#close}; see `Attached#serve`.
       def serve(request, seconds:)
         begin_work(request.merge(do: "serve"), seconds)
         parse(receive(seconds))
@@ -77,7 +77,7 @@ module Memprof
         close unless served
       end
 
-      # Asks the process that serves, and passes a descriptor, if there is one, when it waits for that.
+      # Asks the serving process, and passes a descriptor, if any, when the process waits for it.
       def ask(request, pass: nil, seconds: PATIENCE)
         write("#{request}\n", seconds)
         answer = parse(receive(seconds))
@@ -128,7 +128,7 @@ module Memprof
         end
       end
 
-      # The line may have to wait on a thread that sleeps on: then the next one is for the thread that woke.
+      # The line may wait for a thread that stays asleep: the next attempt is for the thread that woke.
       def request_line(attempt)
         Native.attach(@target.pid, @target.held, format(LINE, pid: @target.inner_pid)) unless @socket
         Native.attach_step((attempt == 1) ? "ask" : "wake")
@@ -137,7 +137,7 @@ module Memprof
         [kind, why]
       end
 
-      # The first answer brings the connection, unless the process could not be stopped.
+      # The first answer carries the connection, unless the process could not be stopped.
       def take(answer)
         descriptor = answer.grep(Integer).first
         if descriptor
@@ -164,8 +164,8 @@ module Memprof
         raise UsageError, "process #{@target.pid} did not begin within #{seconds} s (--timeout): #{why}"
       end
 
-      # The line does nothing any more, should it be evaluated later. If it is just being evaluated, its
-      # thread closes the connection; else the process is had to.
+      # Disarms the line, in case it is evaluated later. If it is being evaluated now, its thread closes the
+      # connection; otherwise the process is made to.
       def withdraw
         return unless @socket
 
@@ -189,8 +189,8 @@ module Memprof
           .transform_keys { |path| path.sub(root, "#{@library}/memprof") }
       end
 
-      # A file without what it has Ruby load: files of memprof are there when they are wanted, and libraries
-      # of Ruby are loaded where they are used.
+      # A file without its requires and autoloads: memprof's files are sent along, and Ruby's libraries are
+      # loaded where they are used.
       def loading_nothing(code, path, paths)
         code.gsub(REQUIRE, "").gsub(AUTOLOAD) do |line|
           name = $1.sub("\#{__dir__}", File.dirname(path)).sub(/\Amemprof/, File.expand_path("..", __dir__))
@@ -210,7 +210,7 @@ module Memprof
         @asked = true
       end
 
-      # By its descriptor, when the process waits for that: a read drops descriptors that come with the bytes.
+      # Sends the descriptor when the process waits for it: a read drops descriptors that come with the bytes.
       def pass(file, seconds)
         parse(receive(seconds))
         @socket.send_io(file)
@@ -218,7 +218,7 @@ module Memprof
         ended
       end
 
-      # Beside busy threads the process reads slowly.
+      # Next to busy threads, the process reads slowly.
       def write(bytes, seconds)
         beginning = Clock.now
         until bytes.empty?
@@ -255,7 +255,7 @@ module Memprof
         refuse(:failed, "its answer can't be read: #{Printable.line(e.message)}")
       end
 
-      # All threads of a process that ends are killed before.
+      # All threads of an ending process are killed first.
       def parse(answer)
         if answer["killed"]
           ended if ended_within?(MOMENT)
@@ -264,7 +264,7 @@ module Memprof
         return answer unless answer["error"]
 
         error = answer["error"].to_s
-        # It says itself what it is about.
+        # The message speaks for itself.
         refuse(:failed, Printable.line(error.delete_prefix(UNSUPPORTED))) if error.start_with?(UNSUPPORTED)
 
         place = answer["at"] ? " (#{answer["at"]})" : ""
@@ -288,7 +288,7 @@ module Memprof
         !@target.running?
       end
 
-      # What was found until then; nil if nothing was.
+      # The results so far; nil without any.
       def ended_early
         return unless @asked
 

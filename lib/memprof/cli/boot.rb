@@ -7,7 +7,7 @@ require_relative "../boot/recorded"
 
 module Memprof
   module CLI
-    # `memprof boot`: what each file that a program requires brings.
+    # `memprof boot`: the cost of each file that a program requires.
     class Boot < Command
       SUMMARY = "runs a command, shows what each required file costs"
       USAGE = "[OPTIONS] [--] [COMMAND] [ARGUMENTS]"
@@ -33,7 +33,7 @@ module Memprof
           memprof boot -- bundle exec rails runner 1
           memprof boot --min-size 1MB -f collapsed -o boot.folded -- ruby app.rb
       TEXT
-      # The boot of a Rails app ends when this is loaded.
+      # A Rails app has booted once this is loaded.
       ENVIRONMENT = "config/environment"
       GEMS = <<~RUBY
         $PROGRAM_NAME = "Bundler.require"
@@ -55,7 +55,7 @@ module Memprof
       end
 
       def run(command)
-        minimum = minimum() # a wrong one is to fail before the command runs
+        minimum = minimum() # an invalid one must fail before the command runs
         Scratch.directory("memprof-boot-") do |directory|
           program = Program.new(command, environment(directory), @terminal, feature: "memprof/boot/autorun")
           status = program.run

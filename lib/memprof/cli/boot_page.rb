@@ -6,7 +6,7 @@ module Memprof
   module CLI
     # The answer of `memprof boot`: a tree, then gems and files.
     class BootPage
-      # A file below this share of the total is left out.
+      # Files below this share of the total are omitted.
       SHARE = 0.01
       private_constant :SHARE
 
@@ -54,7 +54,7 @@ module Memprof
 
       def shown?(file) = file.total.retained_bytes >= @minimum
 
-      # Of files and of gems.
+      # The columns that files and gems share.
       def totals
         Listing.new.column("Total", :bytes, :total_bytes) { |one| one.total.retained_bytes }
           .column("Self", :bytes, :self_bytes) { |one| one.own.retained_bytes }
@@ -73,7 +73,7 @@ module Memprof
         listing
       end
 
-      # The program itself is always there.
+      # The program itself is always shown.
       def grow(listing, file, depth)
         return unless shown?(file) || file.equal?(@tree.root)
 
@@ -81,7 +81,7 @@ module Memprof
         file.children.each { |child| grow(listing, child, depth + 1) }
       end
 
-      # Said of files that the program would load without the one that stands over it.
+      # Number of requires of a file that would be loaded even without its parent in the tree.
       def required_by(file)
         file.also_required_by.size + 1 if file.also_required_by.any?
       end

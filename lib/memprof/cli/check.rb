@@ -48,7 +48,7 @@ module Memprof
 
       private
 
-      # Before the command runs, which may take long.
+      # Fails before the command runs, which may take long.
       def check_paths
         if @options[:update] then output_path(@options[:baseline], "--baseline")
         else
@@ -57,7 +57,7 @@ module Memprof
         limits
       end
 
-      # At first there is none.
+      # The first run has no baseline.
       def check_baseline(path)
         return check_report(path) if File.exist?(path)
 

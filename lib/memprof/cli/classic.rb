@@ -4,8 +4,8 @@ require "optparse"
 
 module Memprof
   module CLI
-    # The form of memprof 0.3, `memprof --pid PID --name NAME`. It uploaded a dump to memprof.com, which no
-    # longer exists; now the dump goes to a server of the user's own, or to the library of this machine.
+    # The command line of memprof 0.3, `memprof --pid PID --name NAME`. It uploaded a dump to memprof.com,
+    # which no longer exists; now the dump goes to the user's own server, or to this machine's library.
     # Messages and exit status 1 are those of memprof 0.3.
     class Classic
       BANNER = "\nMemprof Uploader\nhttp://www.memprof.com\n#{"=" * 32}\n\n"
@@ -18,9 +18,9 @@ module Memprof
         ~/.local/share/memprof), which `memprof web --library` shows. To get only a file,
         use `memprof dump PID`; see `memprof --help`.
       TEXT
-      # Environment variables that stand in for options.
+      # Environment variables used in place of options.
       VARIABLES = { url: "MEMPROF_URL", key: "MEMPROF_KEY" }.freeze
-      # Options that no other form of the command has before its targets.
+      # Options that no other form of the command accepts before its targets.
       OWN = /\A(?:-[pnkudst]|--(?:pid|name|key|url|seconds|info|put-my-data|(?:no-)?delete|(?:no-)?test)\b)/
       private_constant :BANNER, :DEFAULT_SECONDS, :NOTE, :VARIABLES, :OWN
 
@@ -29,10 +29,10 @@ module Memprof
       autoload :SignalDump, "#{__dir__}/classic/signal_dump"
       autoload :Upload, "#{__dir__}/classic/upload"
 
-      # What went wrong: a line in red, exit status 1.
+      # A failure: a line in red, exit status 1.
       class Failure < StandardError; end
 
-      # Wrong use: the same, below the usage.
+      # Wrong usage: the same, below the usage.
       class Misuse < Failure; end
 
       def self.options?(arguments) = arguments.grep(OWN).any?
@@ -78,7 +78,7 @@ module Memprof
         @terminal.puts("Deleted dump file.")
       end
 
-      # `place` is where the dump stays if it can't be delivered.
+      # `place` is the path that the dump keeps if it can't be delivered.
       def deliver(path, place)
         return Upload.new(path, place, @terminal, @options).run if @options[:url]
 
@@ -87,7 +87,7 @@ module Memprof
         raise Failure, "#{e.message.lines.first.chomp}. The dump is still at #{place}"
       end
 
-      # In the order in which the old command asked.
+      # Checks in the order of the old command.
       def check
         given = @options[:file]
         VARIABLES.each { |name, variable| @options[name] ||= [ENV[variable].to_s].reject(&:empty?).first }
@@ -97,7 +97,7 @@ module Memprof
         check_server if @options[:url]
       end
 
-      # Before the process is asked for anything.
+      # Checked before the process is asked to dump.
       def check_server
         Upload.address(@options[:url])
         raise Misuse, "Missing API key! (-k KEY)" unless @options[:key]

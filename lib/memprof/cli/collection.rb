@@ -2,13 +2,13 @@
 
 module Memprof
   module CLI
-    # Takes a dump from where its process left it.
+    # Fetches a dump from where its process wrote it.
     module Collection
       class << self
-        # Copies a file of a process (a {ForeignFiles::Entry}) to a path of this one, and removes it there.
+        # Copies a process's file (a {ForeignFiles::Entry}) to a path here, and removes the original.
         def take(target, dump, destination)
           dump.open do |file|
-            # Looked at once more: the name may be another file's by now.
+            # Checked again: the name may belong to another file by now.
             raise Error, "can't read #{dump}: it does not belong to process #{target.pid}" unless
               target.ours?(file.stat)
 
@@ -16,11 +16,11 @@ module Memprof
             dump.remove(file)
           end
         rescue Error => e
-          # The process has done its part: the dump stays where it is.
+          # The process is done: the dump is left where it is.
           raise UsageError, "#{e.message}; the dump is #{dump}"
         end
 
-        # The name of a stored dump unless one is given.
+        # The default name of a stored dump.
         def name(target, ending)
           "#{target.name}-#{target.pid}-#{Time.now.strftime("%Y%m%d-%H%M%S")}#{ending}"
         end

@@ -4,13 +4,12 @@ require "optparse"
 
 module Memprof
   module CLI
-    # What the verbs have in common: options, help, errors. A verb has its options in {Flags}, and defines
-    # SUMMARY, USAGE and DETAILS, and #call(arguments), which returns the exit status.
+    # Base of all verbs: options, help, errors. A verb has its options in {Flags}, and defines SUMMARY, USAGE
+    # and DETAILS, and #call(arguments), which returns the exit status.
     class Command
       include Options
 
-      # The whole path of a file to write, which is checked before the program runs, not when its report is to
-      # be written.
+      # The absolute path of an output file, checked before the program runs, not when its report is written.
       def self.output_path(text, option = "--output")
         text = text.dup.force_encoding(Encoding::UTF_8) # as everywhere in memprof, whatever the locale's is
         path = File.expand_path(text).force_encoding(Encoding::UTF_8)
@@ -49,7 +48,7 @@ module Memprof
 
       private
 
-      # What memprof itself or the system refuses is no bug of the command.
+      # Errors of memprof or of the system are not bugs of the command.
       def guard
         yield
       rescue Memprof::Error, SystemCallError => e
@@ -58,10 +57,10 @@ module Memprof
 
       def verb = VERBS.key(self.class.name.split("::").last.to_sym)
 
-      # The options on the command line, without those of the file of defaults.
+      # The options of the command line, without those of the defaults file.
       attr_reader :given
 
-      # What the file of defaults says.
+      # The options of the defaults file.
       def defaults
         file = Defaults.new(verb)
         arguments = file.arguments(flags)
@@ -78,14 +77,14 @@ module Memprof
       rescue OptionParser::ParseError => e
         raise UsageError, "#{one_line(e)}; see `memprof help #{verb}`"
       rescue ArgumentError => e
-        # OptionParser has no patience with bytes that are no text.
+        # OptionParser can't handle invalid bytes.
         raise UsageError, "cannot read the options: #{e.message}"
       end
 
-      # Options come first: what follows may be a program's own.
+      # Options come first: what follows may belong to a program.
       def arrange(arguments) = parser.order(arguments)
 
-      # Names in brackets are of arguments that may be left out.
+      # Names in brackets are optional arguments.
       def expect_arguments(arguments, *names)
         missing = names.grep_v(/\A\[/)[arguments.size]
         raise UsageError, "#{missing} is missing; see `memprof help #{verb}`" if missing
@@ -130,7 +129,7 @@ module Memprof
         raise UsageError, "cannot read #{path}: #{problem}" if problem
       end
 
-      # Says what a file is that is not what the verb reads, if it is one of memprof's files.
+      # If a file is another kind of memprof's files, says which.
       def refuse_other_kind(path, wanted, *kinds)
         require_relative "../file_kind"
         kind = FileKind.of(path)
@@ -139,7 +138,7 @@ module Memprof
         raise UsageError, "#{path} is not #{wanted} (it is #{FileKind.sentence(kind, path)})"
       end
 
-      # Checks the argument OUT: without --force only new files, devices and pipes are written.
+      # Checks the argument OUT: existing files are only overwritten with --force; devices and pipes always.
       def check_out(out)
         return if out == "-"
 
@@ -151,14 +150,14 @@ module Memprof
 
       def output_format = @options.fetch(:format, :text)
 
-      # How a Page is laid out: for a screen, or for a file or a program.
+      # Layout options of a Page: for a screen, or for a file or a program.
       def screen
         return {} if @options[:output] || output_format != :text
 
         { width: @terminal.columns, paint: Paint.new(@terminal.color?) }
       end
 
-      # Prints a result, or writes it to the file of --output; gives the exit status.
+      # Prints a result, or writes it to the file of --output; returns the exit status.
       def deliver(text)
         return @terminal.print(text) ? 0 : 2 unless @options[:output]
 
@@ -172,7 +171,7 @@ module Memprof
         raise UsageError, "pprof is a binary format; give --output PATH"
       end
 
-      # OptionParser puts what it thinks was meant on lines of its own.
+      # OptionParser puts its suggestions on lines of their own.
       def one_line(error)
         message = error.message.lines.first.chomp
         option = error.args.first.to_s[/\A--[\w-]+/] if error.is_a?(OptionParser::InvalidOption)

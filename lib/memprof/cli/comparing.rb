@@ -10,7 +10,7 @@ require_relative "../check/wording"
 
 module Memprof
   module CLI
-    # How a comparison of reports is printed: `memprof diff` and `memprof check` do it alike.
+    # Prints a comparison of reports, for `memprof diff` and `memprof check`.
     class Comparing
       FORMATS = %i[text json csv markdown github junit].freeze
       BY = %i[line class gem].freeze
@@ -34,7 +34,7 @@ module Memprof
 
       def failed? = @outcomes.any?(&:failed)
 
-      # The comparison in a format. The width is that of the screen, if there is one.
+      # The comparison in a format. `width` is the width of the screen, if any.
       def to_s(width: nil, paint: Paint.new)
         case format = @options.fetch(:format, :text)
         when :json then "#{JSON.pretty_generate(document)}\n"
@@ -85,7 +85,7 @@ module Memprof
         " in each of #{most} runs" if most > 1
       end
 
-      # The VM's own objects; nil if there are none.
+      # VM-internal objects; nil without any.
       def internal
         internal = @comparison.internal
         return if internal.values.all? { |change| change.values.all?(&:zero?) }

@@ -4,7 +4,7 @@ require_relative "../check/limits"
 
 module Memprof
   module CLI
-    # What the commands that compare reports have in common.
+    # Shared by the commands that compare reports.
     module ComparisonOptions
       private
 

@@ -2,8 +2,8 @@
 
 module Memprof
   module CLI
-    # `memprof completion`: a script with which a shell completes commands and options. It is made of the same
-    # definitions as the help.
+    # `memprof completion`: a script with which a shell completes commands and options, generated from the
+    # definitions of the help.
     class Completion < Command
       SHELLS = %w[bash zsh fish].freeze
       # Commands that take one of a few words.
@@ -120,7 +120,7 @@ module Memprof
 
       def options = verbs.keys.to_h { |verb| [verb, Flags.of(verb)] }
 
-      # In zsh a colon and a bracket mean something.
+      # In zsh, colons and brackets are special.
       def zsh_option(flag, verb)
         text = flag.sentence(verb).gsub(/[\[\]:\\]/) { |character| "\\#{character}" }
         values = flag.words ? "(#{flag.words.join(" ")})" : "_files"

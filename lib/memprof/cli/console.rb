@@ -30,7 +30,7 @@ module Memprof
 
       def two(heaps) = { before: heaps.first, after: heaps.last, diff: compare(heaps), heap: heaps.last }
 
-      # Only here: it is large, and since Ruby 4.0 a gem of its own.
+      # Loaded only here: it is large, and since Ruby 4.0 a gem of its own.
       def load_irb
         require "irb"
       rescue LoadError
@@ -45,7 +45,7 @@ module Memprof
         end
       end
 
-      # A binding with nothing in it but the names.
+      # A binding that contains only the names.
       def room(names)
         object = Object.new
         %i[inspect to_s].each { |name| object.define_singleton_method(name) { "memprof" } } # for the prompt
@@ -55,7 +55,7 @@ module Memprof
       end
 
       def run(room)
-        ARGV.clear # IRB takes what is there for files
+        ARGV.clear # IRB would read them as files
         IRB.setup(nil, argv: [])
         IRB.conf.update(PROMPT_MODE: :NULL, INSPECT_MODE: :p, VERBOSE: false) unless $stdin.tty?
         irb = IRB::Irb.new(IRB::WorkSpace.new(room))

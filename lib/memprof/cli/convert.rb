@@ -56,7 +56,7 @@ module Memprof
         raise UsageError, e.message
       end
 
-      # A pipe can't be read twice, once to see what it is: it becomes a file.
+      # A pipe can't be read twice, to detect its kind first: it becomes a file.
       def with_input(input)
         return yield(input) if input != "-" && File.file?(input)
 

@@ -2,7 +2,7 @@
 
 module Memprof
   module CLI
-    # `memprof core`: what is in a core file or the memory of a process, in the words of chap.
+    # `memprof core`: queries a core file or the memory of a process, in chap's language.
     class Core < HeapCommand
       include LiveProcess
 
@@ -73,18 +73,18 @@ module Memprof
         raise UsageError, e.message
       end
 
-      # Also what Summary prints.
+      # Used by Summary, too.
       public :present, :next_steps, :output_format
 
       private
 
-      # Numbers are those of less memory than there was. Questions without an answer say why themselves.
+      # Numbers are too low if memory is missing. Questions without an answer say why themselves.
       def warn_of_faults(core)
         require_relative "../core/writable"
         Memprof::Core::Writable.faults(core.overview.except(:unknown)).each { |fault| @terminal.warn(fault) }
       end
 
-      # What names the memory in the commands that come next.
+      # The arguments that name the memory in suggested commands.
       def source(file) = [file, *(["--recording", @options[:recording]] if @options[:recording])]
 
       def opened(of, &block)
@@ -98,8 +98,8 @@ module Memprof
         block.call(@terminal.busy { Memprof::Core.open(of, recording: @options[:recording]) })
       end
 
-      # What comes after FILE may begin with a dash: a signature, a rule, stdin. So only long options may
-      # stand anywhere.
+      # Arguments after FILE may begin with a dash: a signature, a rule, stdin. So only long options are
+      # allowed anywhere.
       def arrange(arguments)
         rest = parser.order(arguments)
         is_option = ->(word, at) { word.match?(/\A--\w/) || (at == 1 && %w[-f -o].include?(word)) }
@@ -109,7 +109,7 @@ module Memprof
         rest
       end
 
-      # Answers go to the file as they come, and not through memory: there may be millions of lines.
+      # Answers are streamed to the file, as there may be millions of lines.
       def to_output
         return yield unless @options[:output]
 
@@ -117,7 +117,7 @@ module Memprof
         0
       end
 
-      # Has what the block prints go to a file. An incomplete one does not replace the one that was there.
+      # Redirects the block's output to a file. An incomplete one does not replace an existing file.
       def print_into(path, name)
         shown = @terminal
         Output.open(path) do |file|
@@ -128,7 +128,7 @@ module Memprof
         @terminal = shown
       end
 
-      # A request may come with the file that its answer goes to.
+      # Requests, each with the file for its answer, if any.
       def requests(file, words)
         words == ["-"] ? Script.new($stdin, file) : [[CoreRequest.new(words), nil]] unless words.empty?
       end

@@ -2,8 +2,8 @@
 
 module Memprof
   module CLI
-    # Options of a command that the file `.memprof.yml` in the working directory gives, or the one that
-    # MEMPROF_CONFIG names:
+    # Default options of a command, from `.memprof.yml` in the working directory, or the file named by
+    # MEMPROF_CONFIG:
     #
     #   run:
     #     stack: 16
@@ -20,7 +20,7 @@ module Memprof
         @path = path || FILE
       end
 
-      # The options as they would be written on the command line.
+      # The options as command-line arguments.
       def arguments(flags)
         options = read.fetch(@verb, nil) || {}
         refuse("#{@verb} is not a table of options") unless options.is_a?(Hash)
@@ -29,7 +29,7 @@ module Memprof
         options.flat_map { |name, value| written("--#{name.to_s.tr("_", "-")}", value, known) }
       end
 
-      # Runs the block, in which what the file says is wrong.
+      # Runs the block, attributing its errors to the file.
       def blame
         yield
       rescue UsageError => e

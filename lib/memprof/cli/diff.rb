@@ -8,7 +8,7 @@ module Memprof
 
       BY = %i[class type site file].freeze
       SORT = %i[size count retained new survived].freeze
-      # Options that only dumps have, and only reports.
+      # Options only for dumps, and only for reports.
       DUMPS_ONLY = %i[where ignore_stack_roots no_index].freeze
       REPORTS_ONLY = %i[internal max_increase].freeze
       private_constant :DUMPS_ONLY, :REPORTS_ONLY
@@ -63,7 +63,7 @@ module Memprof
         conclude(compared(files.first(1), files.last(1)), limits)
       end
 
-      # What an option may be depends on what is compared.
+      # Valid values depend on what is compared.
       def choose(option, words)
         value = @options[option]
         return if value.nil? || words.include?(value)
@@ -90,14 +90,14 @@ module Memprof
         end
       end
 
-      # Adds to the rows what each dump has more than the first. Those between are open one after the other:
-      # each takes memory.
+      # Adds to the rows each dump's growth since the first. The dumps between are opened one after the other,
+      # as each takes memory.
       def over(heaps, between, diff, answer)
         before, _, later = heaps
         series = DumpSeries.new
         between.each { |file| series.note(all_rows(compare([before, open_heap(file), later]))) }
         series.note(all_rows(diff))
-        # The objects of the last one that it still has are all of them.
+        # Compared with itself, the last dump still has all its objects.
         series.note(all_rows(compare([before, later, later])))
         answer[:rows][:rows] = series.add_to(answer[:rows][:rows])
         series

@@ -51,7 +51,7 @@ module Memprof
 
       private
 
-      # The process's own settings decide the rest. A file's extension asks for a format and a compression.
+      # The process's own settings decide the rest. A file's extension selects format and compression.
       def wanted
         wanted = { format: @options[:format], values: @options[:contents] }.compact
         return wanted unless @out
@@ -73,7 +73,7 @@ module Memprof
         dumped.all? ? 0 : 2
       end
 
-      # A child that fails, say because it has ended, does not keep the others from being dumped.
+      # A child that fails, for example because it has ended, does not prevent dumping the others.
       def dumped?(child)
         dump(child, @out && numbered(@out, child.pid))
         true

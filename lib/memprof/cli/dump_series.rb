@@ -2,19 +2,19 @@
 
 module Memprof
   module CLI
-    # How much more of each class or line there is in each dump than in the first one, counting what roots
-    # reach: garbage that was not collected yet is no growth.
+    # Growth of each class or line from the first dump to each other dump, counting only reachable objects:
+    # uncollected garbage is not growth.
     class DumpSeries
       KEYS = %i[class type file line].freeze
       NONE = { count: 0, size: 0 }.freeze
       private_constant :KEYS, :NONE
 
-      # The first dump has nothing more than itself.
+      # The first dump has no growth.
       def initialize
         @dumps = [{}]
       end
 
-      # Notes the rows of a comparison with the first dump.
+      # Records the rows of a comparison with the first dump.
       def note(rows) = @dumps << rows.to_h { |row| [key(row), row[:reachable]] }
 
       # The rows, each with its `series`.

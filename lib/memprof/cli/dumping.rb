@@ -2,20 +2,20 @@
 
 module Memprof
   module CLI
-    # Has a process write a dump, and waits for it: over its socket if there is one, else by its signal, else
-    # by a copy of it. The process gets a pipe to write to, and never the name of a file.
+    # Makes a process write a dump, and waits for it: over its socket if it has one, otherwise by its signal,
+    # otherwise in a copy of it. The process gets a pipe to write to, never a file name.
     module Dumping
-      TO_BEGIN = 30 # seconds until a dump that was asked for by signal must have begun
+      TO_BEGIN = 30 # seconds for a dump requested by signal to begin
       GLANCE = 0.1
       BAR = 20
       CHUNK = 256 * 1024
-      SMALLEST_LIMIT = 1 << 30 # bytes of a dump at most
+      SMALLEST_LIMIT = 1 << 30 # maximum bytes of a dump
       LIMIT_FACTOR = 100 # or that times the memory of its process
       private_constant :TO_BEGIN, :GLANCE, :BAR, :CHUNK, :SMALLEST_LIMIT, :LIMIT_FACTOR
 
       private
 
-      # Returns the path of the dump: `out`, or if that is nil one that is named after the application.
+      # Returns the path of the dump: `out`, or if nil, one named after the application.
       def dump_of(target, out, wanted, seconds)
         client = target.connect
         answers_signal = client.nil? && target.answers_signal?
@@ -43,13 +43,13 @@ module Memprof
         [reader, writer].compact.each(&:close)
       end
 
-      # Copies until the process says that the dump is complete: its end of the pipe may be open longer, in a
-      # child that it has forked meanwhile.
+      # Copies until the process reports that the dump is complete: its end of the pipe may stay open longer,
+      # in a child forked meanwhile.
       def receive(target, client, reader, file, seconds)
         beginning = Clock.now
         bytes = 0
         loop do
-          answered = client.wait(0) # looked at first: all of the dump is in the pipe then
+          answered = client.wait(0) # checked first: all of the dump is in the pipe then
           chunk = reader.read_nonblock(CHUNK, exception: false)
           break if chunk.nil? || (answered && chunk == :wait_readable)
 
@@ -64,7 +64,7 @@ module Memprof
         client.answer
       end
 
-      # What a process sends has an end, however much it would like to send.
+      # Limits what a process may send.
       def check(target, bytes, time, seconds)
         raise UsageError, too_late(target, seconds) if time > seconds
         raise UsageError, "the dump of process #{target.pid} has no end" if bytes > limit(target)
@@ -88,7 +88,7 @@ module Memprof
         out
       end
 
-      # A process that has not loaded memprof does nothing: a copy of it writes the dump.
+      # The process has not loaded memprof and does nothing: a copy of it writes the dump.
       def from_copy(target, out, wanted, seconds)
         request = { format: "memprof", compression: "none", values: "full" }.merge(wanted)
         out ||= Collection.name(target, ending(request))
@@ -103,7 +103,7 @@ module Memprof
         out
       end
 
-      # A copy that is read from here: what malloc has, Ruby itself does not know.
+      # Reads a copy from outside: Ruby does not know malloc's blocks.
       def with_blocks(target, out, wanted)
         require_relative "../core"
         wanted = wanted.except(:compression)
@@ -142,7 +142,7 @@ module Memprof
         "the dump of process #{target.pid} was not complete within #{seconds} s (--timeout)"
       end
 
-      # How large it will be is not known, so the bar only moves.
+      # The total size is unknown, so the bar only moves.
       def show(target, bytes, seconds)
         place = (seconds / GLANCE).to_i % BAR
         bar = "#{" " * place}=#{" " * (BAR - 1 - place)}"

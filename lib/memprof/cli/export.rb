@@ -6,7 +6,7 @@ module Memprof
   module CLI
     # `memprof export`: a heap in the format of another program.
     class Export < HeapCommand
-      # Names, as the heap has them, and what the endings of files stand for.
+      # Format names, as the heap has them, and their file extensions.
       FORMATS = {
         heapsnapshot: %w[.heapsnapshot], gml: %w[.gml], gexf: %w[.gexf], dot: %w[.dot .gv],
         flamegraph: %w[.html], collapsed: %w[.collapsed .folded], "objects-csv": %w[.csv],

@@ -2,15 +2,15 @@
 
 module Memprof
   module CLI
-    # Files of another process, which has named them. Each is opened below the root of that process by
-    # descriptors (openat2), so no link, no `..` and no exchange of names leads anywhere else. Where the
-    # system lacks that (macOS), only the last name is checked.
+    # Files of another process, by names that it has given. Each is opened below that process's root by
+    # descriptors (openat2), so no link, `..` or rename leads anywhere else. Where the system lacks that
+    # (macOS), only the last name is checked.
     class ForeignFiles
-      # An entry of a directory that is held open.
+      # An entry of an open directory.
       class Entry
         attr_reader :name
 
-        # `place` is what people call the directory, `held` a path of this process for it.
+        # `place` is the directory's name for people, `held` a path of this process for it.
         def initialize(directory, place, name, held)
           @directory = directory
           @place = place
@@ -18,7 +18,7 @@ module Memprof
           @held = held
         end
 
-        # The name for people; it is not opened.
+        # The name for people; never opened.
         def to_s = File.join(@place, @name)
 
         def with_suffix(suffix) = Entry.new(@directory, @place, "#{@name}#{suffix}", @held)
@@ -30,7 +30,7 @@ module Memprof
           nil
         end
 
-        # Opens a regular file to read. A FIFO or a device is not waited for.
+        # Opens a regular file for reading, without blocking on a FIFO or a device.
         def open
           file = ForeignFiles.open(@directory, path, @name, "file")
           begin
@@ -44,7 +44,7 @@ module Memprof
           raise Error, "can't read #{self}: #{Output.reason(e)}"
         end
 
-        # Yields a path of this process for the entry, by which to connect to it, if it is a socket.
+        # Yields a path of this process by which to connect to the entry, if it is a socket.
         def connectable
           return (yield(path) if stat&.socket?) unless @directory
 
@@ -58,7 +58,7 @@ module Memprof
           nil
         end
 
-        # Removes the name if it still is that of a file.
+        # Removes the name if it still refers to the file.
         def remove(file)
           found = stat
           here = file.stat
@@ -73,25 +73,25 @@ module Memprof
 
         private
 
-        # Of this process: the directory is held open, and no link of its last name is followed.
+        # A path of this process: the directory stays open, and a link in the last name is not followed.
         def path = File.join(@held, @name)
       end
 
-      # What is at a name in a directory.
+      # Opens a name in a directory.
       def self.open(directory, path, name, what)
         return File.open(path, File::RDONLY | File::NOFOLLOW | File::NONBLOCK) unless directory
 
         IO.for_fd(Native.open_beneath(directory.fileno, name, what), "rb")
       end
 
-      # `root` is the root directory of the process, open, `shown` its name for people.
+      # `root` is the open root directory of the process, `shown` its name for people.
       def initialize(root, shown)
         @root = root
         @shown = shown
         @directories = {}
       end
 
-      # An entry of a directory that the process has named; nil if the directory can't be entered.
+      # An entry of a directory named by the process; nil if the directory can't be entered.
       def entry(directory, name)
         held = hold(directory) or return
         Entry.new(held.is_a?(IO) ? held : nil, "#{@shown}#{directory}", name, path_of(held))

@@ -4,7 +4,7 @@ require_relative "../wording"
 
 module Memprof
   module CLI
-    # What changed between dumps, laid out.
+    # Lays out the changes between dumps.
     module GrowthRows
       class << self
         def sentences(totals)
@@ -23,7 +23,7 @@ module Memprof
           changes = unrelated ? {} : { new: "New", gone: "Freed" }
           changes[:survived] = "Survived" if three && !unrelated
           changes[:garbage] = "Garbage" if !unrelated && rows.any? { |row| row[:garbage][:count].positive? }
-          # Garbage that was not collected yet is no growth.
+          # Uncollected garbage is not growth.
           listing = Listing.new.column("Growth", :growth, :growth) { |row| row[:reachable][:size] }
             .column("Objects", :more, :objects) { |row| row[:reachable][:count] }
           changes.each do |key, heading|

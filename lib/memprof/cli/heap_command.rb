@@ -6,12 +6,12 @@ require_relative "../wording"
 
 module Memprof
   module CLI
-    # Base of the verbs that read a dump: options, opening it, questions, and answers in all formats.
+    # Base of the verbs that read a dump: options, opening, questions, and answers in all formats.
     class HeapCommand < Command
       WIDEST = 100 # characters of a command with its purpose beside it
       ADDRESS = /\A(?:0x)?\h{1,16}\z/i
 
-      # Numbers of a dump that lacks a part are not those of the heap.
+      # Numbers of an incomplete dump are not those of the heap.
       def start(arguments)
         status = super
         @incomplete ? 2 : status
@@ -74,8 +74,8 @@ module Memprof
         raise UsageError, "cannot compare the dumps: #{e.message}"
       end
 
-      # Prints an answer, as it is or as the block lays it out on a Page, and what to do next: commands, each
-      # with what it does.
+      # Prints an answer, as is or as the block lays it out on a Page, and what to do next: commands with
+      # their purposes.
       def present(answer, steps = [])
         return shown(JSON.pretty_generate(answer, max_nesting: 0) << "\n") if output_format == :json
 
@@ -93,7 +93,7 @@ module Memprof
       end
 
       def next_steps(steps)
-        # What came from a pipe is gone.
+        # Input from a pipe is gone.
         gone = steps.flatten.any? { |word| word == "-" || File.pipe?(word) }
         return if output_format != :text || steps.empty? || gone
 
@@ -105,7 +105,7 @@ module Memprof
         @terminal.hint("\nNext:\n#{lines.join("\n")}")
       end
 
-      # Backslashes before every blank of a query would be correct, too.
+      # Quotes look better than a backslash before every blank of a query.
       def shell(text)
         text = CLI.text_or_bytes(text)
         text.match?(/[\s"]/) && !text.match?(/['\n]/) ? "'#{text}'" : Shellwords.escape(text)
@@ -124,7 +124,7 @@ module Memprof
         first == last ? first : "#{first}-#{last}"
       end
 
-      # Sentences of an answer that say what to be careful with.
+      # An answer's caveats, as notes.
       def warn(page, warnings)
         warnings.uniq.each { |warning| page.paragraph("Note: #{warning.delete_suffix(".")}.") }
       end

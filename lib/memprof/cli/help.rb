@@ -2,7 +2,7 @@
 
 module Memprof
   module CLI
-    # `memprof help`: the list of verbs, or what one of them takes.
+    # `memprof help`: the list of verbs, or the options of one.
     class Help < Command
       SUMMARY = "shows this list, or the options of a command"
       USAGE = "[--man] [COMMAND]"

@@ -93,7 +93,7 @@ module Memprof
         [@options.fetch(:by, :class), @options[:then]].compact.map { |by| HEADINGS.fetch(by) }.join(", then ")
       end
 
-      # Paths are cut from the left.
+      # Paths are cut on the left.
       def place? = %i[line file].include?(@options.fetch(:by, :class)) && !@options[:then]
 
       def add(listing, row, above, depth)

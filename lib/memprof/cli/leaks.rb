@@ -43,7 +43,7 @@ module Memprof
           memprof leaks --own '/engines/shop/' heap.memprof
           memprof leaks 1.memprof 2.memprof 3.memprof 4.memprof
       TEXT
-      # Options of each way to call it.
+      # Options for each kind of input.
       OF_PROCESSES = %i[for attach contents force_copy].freeze
       OF_ONE_DUMP = %i[threshold].freeze
       private_constant :OF_PROCESSES, :OF_ONE_DUMP
@@ -68,7 +68,7 @@ module Memprof
 
       private
 
-      # A mistyped PID counts as a file, to which the options of processes do not apply.
+      # A mistyped PID counts as a file, for which the options of processes are invalid.
       def refuse_neither(files)
         return if OF_PROCESSES.none? { |option| @options.key?(option) }
 
@@ -76,7 +76,7 @@ module Memprof
         raise UsageError, "\"#{neither}\" is neither a process id nor a file"
       end
 
-      # A core file has the blocks of malloc, too.
+      # A core file also has malloc blocks.
       def leaked_blocks(file)
         require_relative "../file_kind"
         return {} unless file != "-" && FileKind.of(file) == :core
@@ -102,7 +102,7 @@ module Memprof
         exit_status(status, [answer])
       end
 
-      # Dumps of each time. They are open one after the other: each takes memory.
+      # The verdict on the dumps of each time. They are opened one after the other, as each takes memory.
       def verdict(times)
         verdict = nil
         times.each do |files|
@@ -141,14 +141,14 @@ module Memprof
         exit_status(present_groups(groups), groups.map(&:last), unknown: unknown)
       end
 
-      # The verdict on a group; nil if there is none, as all of it has ended.
+      # The verdict on a group; nil if all its processes have ended.
       def judged(group)
         return if group.pids.empty? || group.rounds.size < 2
 
         [group, verdict(group.rounds.map { |round| round.values_at(*group.pids) })]
       end
 
-      # If native memory grows, and no line is known that allocates it, what is leaked of it.
+      # Adds leaked blocks if native memory grows and no allocating line is known.
       def with_blocks(watch, group, answer)
         return [group, answer] unless group.malloc.empty? && VerdictWording.new(answer).native?
 
@@ -156,10 +156,10 @@ module Memprof
         watch.check_room(pid)
         [group, answer.merge(blocks: Memprof::Core.of(pid) { |core| leaked(core) })]
       rescue UsageError, Error => e
-        [group, answer.merge(blocks: { unknown: e.message })] # it may have ended, too
+        [group, answer.merge(blocks: { unknown: e.message })] # the process may have ended, too
       end
 
-      # A first verdict, in a line.
+      # A preliminary verdict, in one line.
       def preview(group)
         _, answer = judged(group)
         @terminal.warn("#{group.name}, so far: #{VerdictWording.summary(answer)}") if answer
@@ -172,7 +172,7 @@ module Memprof
             malloc: malloc }.merge(answer)
         end
         group, answer = groups.max_by { |_, one| gained(one) }
-        # The example is of the last process.
+        # The example is from the last process.
         dumps = group.rounds.map { |round| round[group.pids.last] }
         steps = [*lines_of(group, answer), *further(dumps, answer),
           [["web", "--library"], "the same dumps in a browser"]]
@@ -184,7 +184,7 @@ module Memprof
         end
       end
 
-      # Where the dumps do not say it.
+      # Suggested if the dumps lack the lines.
       def lines_of(group, answer)
         findings = answer[:findings]
         return [] if @options[:attach] || findings.empty? || findings.any? { |one| one[:lines].any? }

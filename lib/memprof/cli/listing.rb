@@ -11,15 +11,15 @@ module Memprof
     # Rows of an answer under headings: as aligned text that fits a screen, as Markdown, or as CSV with exact
     # numbers.
     class Listing
-      # A column: its heading, the kind of its values (see Cell), its name in CSV, what takes its value from
-      # an item, whether a narrow screen may do without it, and how many columns of a screen it has at most.
+      # A column: its heading, the kind of its values (see Cell), its name in CSV, a proc that takes its value
+      # from an item, whether a narrow screen may omit it, and its maximum width.
       Column = Struct.new(:heading, :kind, :key, :value, :spare, :most)
-      # A row: its values, and how deep it stands in a tree.
+      # A row: its values, and its depth in a tree.
       Row = Struct.new(:cells, :depth)
       private_constant :Column, :Row
 
       GAP = 2
-      READABLE = 28 # of a column whose texts are cut
+      READABLE = 28 # minimum width of a column with truncated texts
       NARROWEST = 14
       INDENT = 2
       private_constant :GAP, :READABLE, :NARROWEST, :INDENT
@@ -29,14 +29,14 @@ module Memprof
         @rows = []
       end
 
-      # Adds a column. Of an item it shows what the block makes of it, else what the item has as `from`.
+      # Adds a column. It shows the block's value for an item, or else the item's value under `from`.
       def column(heading, kind, key, from: key, spare: false, most: nil, &value)
         value ||= ->(item) { item[from] }
         @columns << Column.new(heading, kind, key.to_s, value, spare, most)
         self
       end
 
-      # Adds a row for each item, once there are all columns.
+      # Adds a row for each item, once all columns are added.
       def rows(items)
         items.each { |item| item(item) }
         self
@@ -51,7 +51,7 @@ module Memprof
 
       def empty? = @rows.empty?
 
-      # Aligned columns. Columns in which no row has a value are left out.
+      # Aligned columns, without those that are nil in every row.
       def to_text(paint = Paint.new, width = nil) = fitting(width).to_text(paint)
 
       def to_markdown = table(visible, {}).to_markdown
@@ -64,7 +64,7 @@ module Memprof
         lines.map { |cells| "#{cells.map { |cell| Listing.quoted(cell) }.join(",")}\n" }.join
       end
 
-      # A value as CSV has it (RFC 4180).
+      # A value in CSV (RFC 4180).
       def self.quoted(value)
         text = Printable.utf8(value)
         text.match?(/[",\r\n]/) ? "\"#{text.gsub("\"", "\"\"")}\"" : text
@@ -74,8 +74,8 @@ module Memprof
 
       def visible = @columns.each_index.select { |index| @rows.any? { |row| !row.cells[index].nil? } }
 
-      # What is too wide is cut, as long as it can still be read; then columns are left out, the last first;
-      # then the rest is cut further.
+      # Truncates wide columns as long as they are readable; then omits columns, the last first; then
+      # truncates further.
       def fitting(width)
         shown = visible
         loop do
@@ -107,7 +107,7 @@ module Memprof
         end
       end
 
-      # The first column of names is where a tree grows.
+      # The tree is indented in the first column of names.
       def indented?(index)
         @indented ||= @columns.index { |column| Cell.cut?(column.kind) }
         index == @indented
@@ -121,7 +121,7 @@ module Memprof
         end
       end
 
-      # Takes from the widest first.
+      # Shrinks the widest columns first.
       def narrowed(widths, width, narrowest)
         widths = widths.dup
         least = least(widths, narrowest)

@@ -2,7 +2,7 @@
 
 module Memprof
   module CLI
-    # What the verbs share that talk to a running process.
+    # Shared by the verbs that talk to a running process.
     module LiveProcess
       HOW = 'add `require "memprof/signal"` to it, or start it with RUBYOPT=-rmemprof/signal'
       PID = /\A[1-9]\d{0,9}\z/
@@ -11,16 +11,16 @@ module Memprof
 
       def arrange(arguments) = parser.permute(arguments)
 
-      # The arguments, with the process of --pid as the first.
+      # The arguments, beginning with the process of --pid.
       def with_pid(arguments) = @options[:pid] ? [@options[:pid].to_s, *arguments] : arguments
 
-      # The process that the only argument names.
+      # The process named by the only argument.
       def target(arguments)
         pid, = expect_arguments(with_pid(arguments), "PID")
         target_of(pid)
       end
 
-      # The process that an argument names.
+      # The process named by an argument.
       def target_of(pid)
         raise UsageError, "invalid PID \"#{pid}\"; expected a process id" unless PID.match?(pid)
 
@@ -43,7 +43,7 @@ module Memprof
         raise UsageError, "invalid PID \"#{pid}\"; expected a process id"
       end
 
-      # Asks over the socket, and gives the answer.
+      # Asks over the socket, and returns the answer.
       def ask_process(target, request)
         client = target.connect
         unless client

@@ -4,7 +4,7 @@ require_relative "../wording"
 
 module Memprof
   module CLI
-    # Opens a dump, and shows on a terminal how far that is. It says when it waits for a pipe.
+    # Opens a dump, and shows progress on a terminal, or that it waits for a pipe.
     class Loading
       BAR = 24
       PATIENCE = 2 # seconds
@@ -28,7 +28,7 @@ module Memprof
         @terminal.progress(line(stage, done, total))
       end
 
-      # What the block reads calls {show}.
+      # The block calls {show} while it reads.
       def reading(&block)
         hint = Thread.new { say_that_it_waits } if pipe?
         @terminal.busy(&block)

@@ -5,7 +5,7 @@ require "tempfile"
 
 module Memprof
   module CLI
-    # `memprof malloc`: malloc of a whole program, Ruby or not; and what a recording of one adds up to.
+    # `memprof malloc`: records malloc of a whole program, Ruby or not, or summarizes a recording.
     class Malloc < Command
       SUMMARY = "runs a command, reports which lines call malloc"
       USAGE = "[OPTIONS] [--] COMMAND [ARGUMENTS] | FILE [LATER]"
@@ -45,7 +45,7 @@ module Memprof
       LIMIT = 20
       SHOWN = 10
       RECORDINGS_ONLY = %i[format value tree callers functions function from to suppressions].freeze
-      # What may be shown instead of the tables.
+      # Views shown instead of the tables.
       VIEWS = %i[tree callers functions function].freeze
       private_constant :VIEWS, :LIMIT, :SHOWN, :RECORDINGS_ONLY
 
@@ -61,14 +61,14 @@ module Memprof
 
       private
 
-      # What follows a command is the command's own; a recording has nothing of its own.
+      # Options after a command belong to the command; those after a recording are ours.
       def arrange(arguments)
         rest = parser.order(arguments)
         rest.any? && recording?(rest.first) ? parser.permute(rest) : rest
       end
 
-      # Processes note in a file that they record, and that they have reported: a program that ends by a
-      # signal, or becomes another one, would leave an empty screen.
+      # Processes note in a file that they record, and that they have reported: a program killed by a signal,
+      # or replaced by exec, would otherwise print nothing.
       def run(arguments, environment)
         Tempfile.create("memprof-malloc-") do |note|
           environment = environment.merge("MEMPROF_MALLOC_NOTE" => note.path)
@@ -90,7 +90,7 @@ module Memprof
         @terminal.warn("no report: #{command} #{why}")
       end
 
-      # A file that cannot be run is meant as a recording.
+      # A file that isn't executable is meant as a recording.
       def refuse_file(path)
         return if Program.which(path) || File.executable?(path) || !(File.file?(path) || File.pipe?(path))
 
@@ -100,7 +100,7 @@ module Memprof
         raise UsageError, "#{path} is neither a command nor a malloc recording"
       end
 
-      # What can't be started may be meant as a recording.
+      # A command that can't be started may be meant as a recording.
       def mention_recordings(path)
         if File.file?(path)
           @terminal.warn("#{path} is not a malloc recording, either")
@@ -109,7 +109,7 @@ module Memprof
         end
       end
 
-      # A file with that name may be the command, but then it is no recording.
+      # The command may be a file with that name, but then it is not a recording.
       def recording?(path)
         return false unless File.file?(path)
 

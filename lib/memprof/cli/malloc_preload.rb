@@ -2,11 +2,11 @@
 
 module Memprof
   module CLI
-    # What has a program other than Ruby record its malloc: memprof's extension, preloaded into it. That needs
-    # the functions of libruby to be loaded, though it calls none there.
+    # Preloads memprof's extension into a program other than Ruby, so that it records its malloc. The
+    # extension needs libruby to be loaded, though it calls nothing in it there.
     module MallocPreload
       class << self
-        # The environment of the program; nil if this Ruby has no libruby to preload, as it was built without
+        # The environment for the program; nil if this Ruby has no libruby to preload, as it was built without
         # --enable-shared.
         def environment
           libraries = [libruby, extension]

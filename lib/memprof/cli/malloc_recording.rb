@@ -2,12 +2,12 @@
 
 module Memprof
   module CLI
-    # `memprof run --malloc`: a command whose Ruby processes record malloc to files; also one that is no
-    # Ruby.
+    # `memprof run --malloc`: a command, Ruby or not, that records malloc to files, like all Ruby processes
+    # that it starts.
     class MallocRecording < Command
-      # As Malloc::MAX_STACK.
+      # Same as Malloc::MAX_STACK.
       MALLOC_FRAMES = 512
-      # Files of other processes that are named.
+      # Maximum number of other processes' files that are listed.
       LISTED = 5
       private_constant :MALLOC_FRAMES, :LISTED
 
@@ -48,11 +48,11 @@ module Memprof
         @terminal.warn("the recording is #{own}: #{Output.reason(e)}")
       end
 
-      # Each process but the first, or what it became by exec, writes a file of its own.
+      # Each process but the first, or its exec successor, writes a file of its own.
       def of_processes(path)
         directory, name = File.split(path)
         extension = File.extname(name)
-        # Names of other files need not be text.
+        # Other files may have names that are not valid text.
         stem, ending = [name.delete_suffix(extension), extension].map { |part| Regexp.escape(part.b) }
         own = Regexp.new("\\A#{stem}\\.\\d+#{ending}\\z", Regexp::NOENCODING)
         paths = Dir.children(directory).select { |other| own.match?(other.b) }
@@ -70,7 +70,7 @@ module Memprof
         @terminal.hint("Next: memprof malloc #{shown(path, most_telling(all))}")
       end
 
-      # The first, unless another one has clearly more to say.
+      # The first, unless another one is far larger.
       def most_telling(paths)
         largest = paths.max_by { |path| File.size(path) }
         (File.size(largest) > 2 * File.size(paths.first)) ? largest : paths.first
@@ -82,7 +82,7 @@ module Memprof
         "#{names.join(", ")}#{" and #{Units.count(more)} more" if more.positive?}"
       end
 
-      # Beside the file that was asked for, in its words.
+      # A path beside the requested file, in the user's notation.
       def shown(path, other)
         asked = @options[:output]
         return asked if other == path

@@ -2,7 +2,7 @@
 
 module Memprof
   module CLI
-    # The manual page of the command, of the same text as the help, in the macros of man(7).
+    # The manual page of the command, with the text of the help, in man(7) macros.
     class ManPage
       def initialize(terminal)
         @terminal = terminal
@@ -55,7 +55,7 @@ module Memprof
         ".TP\n#{names.join(", ")}#{argument}\n#{text(flag.sentence(verb))}\n"
       end
 
-      # Paragraphs; what is indented, and the examples, stays as it is.
+      # Paragraphs; indented text and examples are not filled.
       def details(text)
         text.split(/\n{2,}/).map do |block|
           is_filled = block.lines.none? { |line| line.start_with?(" ") }

@@ -26,7 +26,7 @@ module Memprof
           memprof memory heap.memprof
           memprof memory --format json 4711
       TEXT
-      # Seconds for the answer of a process: it may hang.
+      # Seconds to wait for a process's answer: it may hang.
       PATIENCE = 5
       # Items that a heap dump explains.
       OBJECTS = %i[slots_used objects iseqs].freeze
@@ -42,7 +42,7 @@ module Memprof
 
       private
 
-      # What explains the largest part comes first.
+      # The command that explains the larger part comes first.
       def steps(of, memory)
         return [[["leaks", of], "what retains most of the objects"]] unless pid?(of)
 
@@ -59,11 +59,11 @@ module Memprof
         return own if own
 
         memory = Memprof::Memory.of(target.pid)
-        # Its number may be another process's by now.
+        # Its PID may belong to another process by now.
         target.running? ? memory : raise(UsageError, "process #{pid} ended")
       end
 
-      # A process may answer anything: whether it can be shown is tried before it is.
+      # A process may answer anything: rendering is tried first.
       def measured(answer)
         memory = Memprof::Memory.new(JSON.parse(JSON.generate(answer), symbolize_names: true))
         text = Memprof::Memory::MemoryText.new(memory)
@@ -81,7 +81,7 @@ module Memprof
         present(cluster.to_h) { |page| render_cluster(page, of, cluster) }
       end
 
-      # What a process that has loaded memprof/signal knows of itself; nil if it hasn't, or does not answer.
+      # A process's own answer if it has loaded memprof/signal; nil otherwise, or without an answer.
       def own_answer(target)
         client = target.connect or return
         measured(client.ask({ do: "memory" }, seconds: PATIENCE)["memory"])

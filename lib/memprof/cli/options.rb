@@ -2,7 +2,7 @@
 
 module Memprof
   module CLI
-    # What a command does with the options that {Flags} says it takes.
+    # Parses the options that {Flags} lists for a command.
     module Options
       # The options that the command takes.
       def flags = Flags.of(verb)
@@ -16,7 +16,7 @@ module Memprof
         end
       end
 
-      # Its former name still works, and help does not have it.
+      # The former name still works, but is not in the help.
       def define_old(flag)
         taken = proc do |given|
           @terminal.renamed(flag.was, flag.long)
@@ -26,10 +26,10 @@ module Memprof
         parser.top.long[flag.was.delete_prefix("--")] = switch
       end
 
-      # What is given, or else the default.
+      # The given value, or the default.
       def option(name) = @options.fetch(name) { flags.find { |flag| flag.key == name }&.default(verb) }
 
-      # The options among these that are given or have a default.
+      # The named options, if given or with a default.
       def chosen(*names) = names.to_h { |name| [name, option(name)] }.compact
 
       def invalid(option, value, expected)

@@ -5,9 +5,9 @@ require_relative "../table"
 
 module Memprof
   module CLI
-    # An answer to read: headings, sentences and listings, one after the other, as text, Markdown or CSV.
+    # An answer to read: headings, sentences and listings, in order, as text, Markdown or CSV.
     class Page
-      WIDEST = 100 # of sentences
+      WIDEST = 100 # width of sentences
       UNIT_STAYS = / +(?!(?:[KMGTPE]i)?B\b|%)/
       private_constant :WIDEST, :UNIT_STAYS
 
@@ -20,7 +20,7 @@ module Memprof
       # Begins a section.
       def heading(text) = section.add(:heading, Printable.line(text))
 
-      # Adds sentences to the section; behind a listing they begin one.
+      # Adds sentences to the section; after a listing, they begin a new one.
       def text(text)
         section if @sections.empty? || @sections.last.last&.first == :listing
         add(:text, Printable.line(text))
@@ -32,14 +32,14 @@ module Memprof
       # Begins a section of sentences.
       def paragraph(text) = section.add(:text, Printable.line(text))
 
-      # Adds what is known, by name.
+      # Adds named facts, without unknown ones.
       def facts(facts)
         facts = facts.reject { |_, value| value.nil? || value.to_s.empty? }
         add(:facts, facts.transform_values { |value| Printable.line(value) }) unless facts.empty?
         self
       end
 
-      # Adds rows; without a heading of their own, and behind sentences, they begin a section.
+      # Adds rows; without a heading, and after sentences, they begin a section.
       def listing(listing, heading: nil)
         return self if listing.empty?
 

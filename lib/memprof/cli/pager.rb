@@ -4,7 +4,7 @@ require "shellwords"
 
 module Memprof
   module CLI
-    # Shows what is longer than the screen through a pager: PAGER's, or less.
+    # Shows output longer than the screen in a pager: $PAGER, or less.
     module Pager
       USUAL = "less -FRX"
       private_constant :USUAL
@@ -19,14 +19,14 @@ module Memprof
       end
 
       def self.through(command, text)
-        # LESS is for a less that is called without options.
+        # LESS applies to a less called without options.
         pager = IO.popen({ "LESS" => ENV["LESS"] || "FRX" }, Shellwords.split(command), "w")
-        # The key that interrupts is the pager's, too.
+        # Ctrl-C also goes to the pager.
         before = Signal.trap("INT") { nil }
         feed(pager, text)
         true
       rescue SystemCallError, ArgumentError
-        false # there is none
+        false # no pager
       ensure
         Signal.trap("INT", before || "DEFAULT") if pager
       end
@@ -35,14 +35,14 @@ module Memprof
       def self.feed(pager, text)
         pager.write(text)
       rescue Errno::EPIPE
-        nil # read enough
+        nil # the pager was closed
       ensure
         finish(pager)
       end
       private_class_method :feed
 
       def self.finish(pager)
-        pager.close # waits for it
+        pager.close # waits for the pager
       rescue Errno::EPIPE
         nil
       end

@@ -43,7 +43,7 @@ module Memprof
         end
       end
 
-      # Longer runs of equal steps are folded for people.
+      # Longer runs of equal steps are folded in text.
       def longest_run = (output_format == :csv) ? Float::INFINITY : FoldedPath::RUN
 
       def heading(answer)
@@ -52,7 +52,7 @@ module Memprof
         "Paths to #{Units.objects(answer[:objects])}#{of_them}"
       end
 
-      # One of those that were looked for, at the end of the widest path.
+      # One of the matching objects, at the end of the widest path.
       def steps(file, answer)
         branch = answer[:branches].first
         branch = branch[:branches].first until branch.nil? || branch[:branches].empty?
@@ -81,7 +81,7 @@ module Memprof
         rest(listing, "... #{Units.count(branch[:more])} more", depth + 1) if branch[:more].positive?
       end
 
-      # The branch and those below it that are equal and the only ones, as a linked list has.
+      # The branch and its equal only children, as in a linked list.
       def run_from(branch)
         run = [branch]
         until run.last[:branches].size != 1 || run.last[:more].positive?

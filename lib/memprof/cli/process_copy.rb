@@ -7,17 +7,17 @@ require_relative "../process_copying"
 module Memprof
   module CLI
     # Asks a copy of a process, made for this question by one of its threads: the process itself loads
-    # nothing, and waits for some milliseconds. In the copy our library is loaded, and answers. Neither needs
-    # a file that the other one can name.
+    # nothing, and is paused for some milliseconds. The copy loads our library and answers. Neither needs a
+    # file that the other can name.
     class ProcessCopy
       include ProcessCopying
 
-      STUCK = 3 # seconds without work
-      PATIENT = 5 # copies, until one may give up what other threads have
+      STUCK = 3 # seconds without CPU time
+      PATIENT = 5 # copies before one may abandon other threads' resources
       GLANCE = 0.1
       private_constant :STUCK, :PATIENT, :GLANCE
 
-      # Seconds for which the process waited, in all.
+      # Total pause of the process, in seconds.
       attr_reader :pause
 
       attr_reader :attempts
@@ -29,7 +29,7 @@ module Memprof
         @unfit = []
       end
 
-      # Ruby's version there, as "3.3.8".
+      # The Ruby version of the process, such as "3.3.8".
       def ruby_version
         @ruby_version ||= begin
           refuse(:system, "only on Linux") unless Native.respond_to?(:ruby_version_of)
@@ -40,11 +40,11 @@ module Memprof
         end
       end
 
-      # The path of memprof's library for that version, here.
+      # The local path of memprof's library for that version.
       def library = library_for(ruby_version)
 
-      # Puts a request, and gives the answer. What the copy writes goes to `output`, up to `limit` bytes. The
-      # block is called now and then.
+      # Sends a request, and returns the answer. The copy's output goes to `output`, up to `limit` bytes. The
+      # block is called periodically.
       def ask(request, seconds:, output: nil, limit: 0, &progress)
         library = self.library
         deadline = Clock.now + seconds
@@ -80,7 +80,7 @@ module Memprof
         Native.drop_snapshot
       end
 
-      # What a copy has written that ended before its dump was complete is none.
+      # Discards the incomplete dump of a copy that ended early.
       def again(output)
         output&.truncate(0)
         output&.rewind
@@ -88,7 +88,7 @@ module Memprof
         raise Error, "the copy of process #{@target.pid} ended before its dump was complete"
       end
 
-      # Those that run no Ruby, or another Ractor, only if there is no other.
+      # Threads that run no Ruby, or another Ractor, only if there is no other.
       def next_thread
         threads = @target.threads
         fit = threads - @unfit
@@ -109,7 +109,7 @@ module Memprof
         end
       end
 
-      # The process may have the copy answer anything.
+      # The process may make the copy answer anything.
       def parse(text)
         answer = JSON.parse(text)
         return :died, "its answer can't be read" unless answer.is_a?(Hash)
@@ -122,7 +122,7 @@ module Memprof
         [:died, "its answer can't be read"]
       end
 
-      # Another Ruby needs another library, and one that reads its structs.
+      # Another Ruby version needs a library that reads its structs.
       def library_for(version)
         minor = version[/\A\d+\.\d+/]
         raise UsageError, "process #{@target.pid} runs Ruby #{version}, whose heap can't be walked safely; " \
@@ -138,7 +138,7 @@ module Memprof
                           "#{versions(ours).join(", ")}: run the memprof of that Ruby"
       end
 
-      # The Rubies that this memprof has a library for.
+      # The Ruby versions that this memprof has a library for.
       def versions(ours)
         others = Dir[File.expand_path("../[0-9]*/#{File.basename(ours)}", __dir__)]
         own = RUBY_VERSION[/\A\d+\.\d+/]
@@ -151,7 +151,7 @@ module Memprof
         raise UsageError, "process #{@target.pid}: #{remedy(kind, why)}"
       end
 
-      # Whether a process does anything.
+      # Whether a process is working.
       class Work
         def initialize(pid)
           @path = "/proc/#{pid}/stat"
@@ -167,7 +167,7 @@ module Memprof
 
         private
 
-        # State, and the ticks of a clock that it ran for.
+        # State, and CPU time in clock ticks.
         def now
           fields = File.read(@path)[/\) (.*)/m, 1].to_s.split
           [fields[0], fields.values_at(11, 12).sum(&:to_i)]

@@ -2,20 +2,19 @@
 
 module Memprof
   module CLI
-    # What /proc says about a process; nil for what it lacks.
+    # Facts about a process from /proc; nil where missing.
     class ProcessFacts
-      # Programs that run another one, whose name says more.
+      # Programs that run another one, whose name is more telling.
       RUNNERS = /\A(?:ruby[\d.]*|bundle|env|sh|bash)\z/
-      # Programs that serve an application, which has the name of its directory.
+      # Programs that serve an application, which is named after its directory.
       SERVERS = /\A(?:puma|rails|rake|rackup|unicorn|sidekiq|thin|falcon|passenger|irb|spring)\b/
-      # An option of Ruby's that code follows, or that holds it: -e, -ne.
+      # A Ruby option that is followed by code, or contains it: -e, -ne.
       CODE = /\A-[acdlnpsSUvwy]*e/
-      # Options of Ruby's that a word follows, which is no program.
+      # Ruby options that are followed by a word other than the program.
       WITH_WORD = /\A-[CEIrX]\z/
       private_constant :RUNNERS, :SERVERS, :CODE, :WITH_WORD
 
-      # The directory is held open: whatever is read there is of this process, also if another one gets its
-      # number.
+      # The directory is kept open, so all reads are of this process, even if its PID is reused.
       def initialize(pid)
         @pid = pid
         @held = File.open("/proc/#{pid}")
@@ -24,8 +23,7 @@ module Memprof
         @directory = "/proc/#{pid}"
       end
 
-      # Without the environment of the process, which may have secrets: Ruby shows this where a method is
-      # missing.
+      # Omits the environment of the process, which may contain secrets: Ruby shows this in a NoMethodError.
       def inspect = "#<#{self.class} #{@pid}>"
 
       def name
@@ -33,7 +31,7 @@ module Memprof
         return if words.nil? || words.empty?
 
         title = words.join(" ")
-        # As servers write it in their titles:
+        # Titles of servers:
         # puma: cluster worker 0: 4711 [shop], sidekiq 6.4.1 shop [1 of 5 busy]
         text = title[/\[([^\[\] ]+)\]\s*\z/, 1] || title[/\Asidekiq [\d.]+ (\S+) \[/, 1] ||
           application(program(words))
@@ -41,27 +39,26 @@ module Memprof
         text unless text.empty?
       end
 
-      # What is alike in processes that run the same code: the workers of a server have titles that differ by
-      # numbers.
+      # Equal for processes that run the same code: titles of a server's workers differ only in numbers.
       def code = [executable, read("cmdline").to_s.gsub(/\d+/, "#")]
 
       def uid = status("Uid")&.split&.fetch(1)&.to_i
 
       def inner_pid = (status("NSpid")&.split&.last || @pid).to_i
 
-      # Its files. Those of its own root are reached also after it has ended.
+      # Its files. Files below its own root remain reachable after it has ended.
       def files = @files ||= ForeignFiles.new(root, shares_files? ? "" : "/proc/#{@pid}/root")
 
-      # Bytes in memory.
+      # Resident bytes.
       def resident = status("VmRSS").to_i * 1024
 
-      # Bytes of address space that it may still take (RLIMIT_AS); nil if that has no limit.
+      # Bytes of address space that it may still allocate (RLIMIT_AS); nil if unlimited.
       def address_space
         most = read("limits")&.slice(/^Max address space +(\d+)/, 1) or return
         [most.to_i - status("VmSize").to_i * 1024, 0].max
       end
 
-      # Threads: those that run, the first one, all others.
+      # Threads: the running ones, the main thread, then the others.
       def threads
         first = @pid
         all = Dir.children("#{@directory}/task").map(&:to_i)
@@ -73,7 +70,7 @@ module Memprof
 
       def zombie? = status("State").to_s.start_with?("Z")
 
-      # By SIGSTOP or a terminal, not by a debugger.
+      # Stopped by SIGSTOP or a terminal, not by a debugger.
       def stopped? = status("State").to_s.start_with?("T")
 
       def handled_signals = status("SigCgt")&.to_i(16)
@@ -103,8 +100,8 @@ module Memprof
         nil
       end
 
-      # Its root directory, open. /proc/PID/root is there for as long as the process, and so is what is
-      # mounted in a namespace of its own, unless they are held open.
+      # Its root directory, open. /proc/PID/root, like the mounts of its own namespace, exists only as long as
+      # the process, unless kept open.
       def root
         @namespace = File.open("#{@directory}/ns/mnt")
         File.open("#{@directory}/root")
@@ -112,7 +109,7 @@ module Memprof
         File.open("/") if File.directory?("/proc/self")
       end
 
-      # Whether the same names are the same files here.
+      # Whether the same paths are the same files here.
       def shares_files?
         there, here = ["#{@directory}/root", "/"].map { |path| File.stat(path) }
         there.dev == here.dev && there.ino == here.ino && same_mounts?
@@ -120,7 +117,7 @@ module Memprof
         true
       end
 
-      # A namespace of its own may show other files under the same root.
+      # A separate mount namespace may show other files under the same root.
       def same_mounts?
         File.readlink("#{@directory}/ns/mnt") == File.readlink("/proc/self/ns/mnt")
       rescue SystemCallError
@@ -130,7 +127,7 @@ module Memprof
       def program(words)
         before = nil
         words = words.drop_while do |word|
-          # The code of `ruby -e` may hold anything, a password too.
+          # The code of `ruby -e` may contain anything, even a password.
           return "ruby-e" if CODE.match?(word)
 
           belongs = WITH_WORD.match?(before.to_s)
@@ -149,7 +146,7 @@ module Memprof
         program
       end
 
-      # The name in parentheses may hold anything, parentheses too.
+      # The name in parentheses may contain anything, even parentheses.
       def parent(path)
         File.binread(path)[/.*\) \S (\d+)/m, 1].to_i
       rescue SystemCallError

@@ -5,27 +5,27 @@ require_relative "../clock"
 
 module Memprof
   module CLI
-    # The command that is tracked: started with our library in RUBYOPT, sent what signals come, waited for.
+    # Starts the tracked command with our library in RUBYOPT, forwards signals to it, and waits for it.
     #
-    # A process of its own, and not an exec of this one, so that somebody is left to print the reports and to
-    # say why there is none.
+    # Runs as a child process rather than by exec, so that this process can print the reports, or say why
+    # there is no report.
     class Program
       LIB = File.expand_path("../..", __dir__)
       FORWARDED = %w[INT QUIT TERM HUP ALRM USR1 USR2].freeze
-      # These a terminal sends to everyone in its foreground, the command included.
+      # A terminal sends these to its whole foreground process group, including the command.
       FROM_KEYBOARD = %w[INT QUIT].freeze
       # ioctl(2): which process group is in the foreground. On Linux and on macOS.
       TIOCGPGRP = RUBY_PLATFORM.include?("linux") ? 0x540F : 0x40047477
-      # Binstubs would have Spring do the work, in a server that is there already.
+      # Binstubs would delegate to Spring, a server that is already running.
       WITHOUT_SPRING = { "DISABLE_SPRING" => "1" }.freeze
-      # A command that took so many seconds, and worked for less than this part of them, only waited.
+      # A command that took this many seconds, and used less than this share of them, only waited.
       LONG = 5
       IDLE = 0.05
       private_constant :LIB, :FORWARDED, :FROM_KEYBOARD, :TIOCGPGRP, :LONG, :IDLE
 
       attr_reader :pid
 
-      # Whether the command is a Ruby, or a script that one runs.
+      # Whether the command is a Ruby, or a script run by Ruby.
       def self.ruby?(command)
         path = command.include?("/") ? command : which(command)
         return false unless path && File.file?(path)
@@ -39,14 +39,14 @@ module Memprof
         false
       end
 
-      # The file that a command on PATH is; nil if there is none.
+      # The file of a command on PATH; nil if not found.
       def self.which(command)
         directories = ENV.fetch("PATH", "").split(File::PATH_SEPARATOR)
         paths = directories.map { |directory| File.join(directory, command) }
         paths.find { |path| File.file?(path) && File.executable?(path) }
       end
 
-      # `signal` is forwarded besides those that always are.
+      # `signal` is forwarded in addition to FORWARDED.
       def initialize(command, environment, terminal, feature: "memprof/autorun", redirect: {}, signal: nil)
         @command = interpreted(command)
         @environment = environment
@@ -77,11 +77,11 @@ module Memprof
 
       private
 
-      # Seconds of CPU that the processes it waited for have used, and those that they waited for.
+      # CPU seconds used by the awaited child processes and their own awaited children.
       def cpu = Process.times.then { |times| times.cutime + times.cstime }
 
-      # A client, as of Spring or docker, does none of the work itself. Nor does a server without requests,
-      # which a signal ends.
+      # A client, such as Spring's or docker, does none of the work itself. Nor does a server without
+      # requests, which is ended by a signal.
       def warn_if_idle(begun, used)
         seconds = Clock.now - begun
         worked = cpu - used
@@ -91,18 +91,18 @@ module Memprof
                               "start did for it was not measured", worked, seconds))
       end
 
-      # RUBYOPT has no way to quote a space; RUBYLIB needs none, but a program may well replace it.
+      # RUBYOPT can't quote a space; RUBYLIB can contain one, but a program may well replace it.
       def environment
         required = File.join(LIB, @feature)
         plain = !LIB.match?(/\s/)
         options = plain ? "-I#{LIB} -r#{required}" : "-r#{@feature}"
-        # First, so that what the user's own options load runs its at_exit handlers before ours.
+        # First, so that at_exit handlers of the user's own options run before ours.
         variables = { "RUBYOPT" => [options, ENV["RUBYOPT"]&.gsub(options, "")].join(" ").strip }
         variables["RUBYLIB"] = [LIB, ENV["RUBYLIB"]].compact.join(File::PATH_SEPARATOR) unless plain
         WITHOUT_SPRING.merge(@environment, variables)
       end
 
-      # A Ruby script that the system could not start by itself is given to the Ruby that runs this.
+      # A Ruby script that the system can't start by itself is run by the current Ruby.
       def interpreted(command)
         script = command.first
         return command unless File.file?(script) && (script.end_with?(".rb") || ruby_shebang?(script))
@@ -122,7 +122,7 @@ module Memprof
 
       def forwarding_signals
         before = @forwarded.to_h { |name| [name, trap(name) { forward(name) }] }
-        # The command inherits that a signal is ignored, as under nohup, but not that it is forwarded.
+        # The command inherits ignored signals, as under nohup, but not the forwarding.
         before.each { |name, handler| trap(name, handler) if handler == "IGNORE" }
         yield
       ensure
@@ -137,7 +137,7 @@ module Memprof
       def pass_on(signal)
         Process.kill(signal, @pid) unless FROM_KEYBOARD.include?(signal) && foreground?
       rescue Errno::ESRCH, Errno::EPERM
-        nil # it has ended, or become somebody else's
+        nil # it has ended, or belongs to someone else now
       end
 
       def foreground?
@@ -147,7 +147,7 @@ module Memprof
           group.unpack1("i!") == Process.getpgrp
         end
       rescue SystemCallError
-        false # no terminal: it was sent to this process alone
+        false # no terminal: the signal was sent to this process alone
       end
     end
   end

@@ -7,12 +7,12 @@ require_relative "../screen_width"
 
 module Memprof
   module CLI
-    # What the tracked processes left: each has posted an Autorun::Notice in the run's directory.
+    # Reports of the tracked processes: each has posted an Autorun::Notice in the run's directory.
     class Reports
       # A tracked process.
       Entry = Struct.new(:pid, :label, :ended, :moved, :forked, :waiting, :allocated, :paths,
         keyword_init: true) do
-        # Whether a report is still to come.
+        # Whether a report is still expected.
         def running?
           return false if ended
           return true if moved
@@ -25,9 +25,9 @@ module Memprof
       end
       private_constant :Entry
 
-      LABEL_WIDTHS = (20..60) # of a process's name, as the screen allows
-      LISTED = 20 # reports named one by one
-      NAMED = 4   # processes named without one
+      LABEL_WIDTHS = (20..60) # of process names, depending on the screen
+      LISTED = 20 # maximum number of reports listed
+      NAMED = 4   # maximum number of processes without a report that are named
       private_constant :LABEL_WIDTHS, :LISTED, :NAMED
 
       def initialize(directory, terminal, shown:)
@@ -47,14 +47,14 @@ module Memprof
         unbooted(@entries.select { |entry| entry.ended && entry.waiting })
       end
 
-      # Path of the report of the command itself, or of the Ruby that it ran; nil if there is none.
+      # Path of the report of the command itself, or of the Ruby that it ran; nil without one.
       def main_path(pid) = main(entries, pid)&.paths&.last
 
-      # Removes the run's directory, unless there are reports in it that were not shown.
+      # Removes the run's directory, unless it contains reports that were not shown.
       def clean
         return FileUtils.rm_rf(@directory) unless kept?
 
-        # Those that still run will come back to theirs.
+        # Running processes still need their notices.
         @entries.each { |entry| FileUtils.rm_f(File.join(@directory, entry.pid.to_s)) unless entry.running? }
       end
 
@@ -72,11 +72,11 @@ module Memprof
         files = Dir.children(@directory).grep(/\A\d+\z/).sort_by(&:to_i)
         files.map { |name| entry(name.to_i, File.binread(File.join(@directory, name))) }
       rescue Errno::ENOENT
-        # One went on under another id just now, and withdrew the notice of the old one: look again.
+        # A process changed its PID just now, and withdrew its old notice: look again.
         File.directory?(@directory) ? retry : []
       end
 
-      # Split as bytes: a path may be in any encoding, and nothing need be valid in that of the locale.
+      # Split as bytes: a path may be in any encoding, and may be invalid in the locale's.
       def entry(pid, notice)
         lines = notice.split("\n").map { |line| line.split("=", 2) }
         pairs = lines.each { |line| line.each { |part| part.force_encoding(Encoding::UTF_8) } }
@@ -87,15 +87,15 @@ module Memprof
           paths: pairs.filter_map { |name, value| value if name == "report" })
       end
 
-      # The command's own report, or of the Ruby that it ran, as rake runs rspec, if that allocated more.
-      # Where the command is no Ruby (a shell script), that of the process that allocated most.
+      # The report of the command, or of the Ruby that it ran (as rake runs rspec) if that allocated more. For
+      # a command other than Ruby (a shell script), that of the process that allocated most.
       def main(entries, pid)
         ended = entries.select { |entry| entry.ended && !entry.paths.empty? }
         own = ended.find { |entry| entry.pid == pid }
         (own ? [own, *ended.reject(&:forked)] : ended).max_by(&:allocated)
       end
 
-      # Of the command and the Ruby that it ran, the one that counts has the name without a process id.
+      # Gives the main report the name without a process id, even if a Ruby that the command ran wrote it.
       def name_main(pid, settings)
         entry = main(@entries, pid)
         own = @entries.find { |candidate| candidate.pid == pid }
@@ -143,7 +143,7 @@ module Memprof
         format("  %7d  %s  %10s  %s", entry.pid, label, Units.bytes(entry.allocated), name)
       end
 
-      # With the slash at its end; empty if the paths have none in common.
+      # With a trailing slash; empty without a common directory.
       def common_directory(paths)
         directories = paths.map { |path| File.dirname(path) }.uniq
         directories.one? ? File.join(directories.first, "") : ""
@@ -156,7 +156,7 @@ module Memprof
         say("still running, will report at its end", running)
       end
 
-      # Of rake and rspec only one has examples, and that is all right.
+      # When rake runs rspec, only one has examples; that is fine.
       def unbooted(entries)
         return if @printed || @entries.any? { |entry| !entry.waiting || !entry.ended }
 

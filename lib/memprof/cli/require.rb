@@ -2,7 +2,7 @@
 
 module Memprof
   module CLI
-    # `memprof require`: what a gem or a file brings.
+    # `memprof require`: the cost of a gem or a file.
     class Require < Boot
       SUMMARY = "requires gems or files, shows what each file costs"
       USAGE = "[OPTIONS] GEM|FILE..."

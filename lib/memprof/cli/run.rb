@@ -6,8 +6,7 @@ require_relative "../printable"
 
 module Memprof
   module CLI
-    # `memprof run`: a command, and every Ruby process that comes of it, tracked from the first line to the
-    # last.
+    # `memprof run`: tracks a command, and every Ruby process it spawns, from start to end.
     class Run < Command
       SUMMARY = "runs a command, reports what its lines allocate and retain"
       USAGE = "[OPTIONS] [--] COMMAND [ARGUMENTS]"
@@ -65,11 +64,11 @@ module Memprof
           memprof run --malloc -o query.malloc -- psql -c 'select 1'
       TEXT
 
-      # Those that Ruby keeps for itself, those that cannot be caught, and those that have to end a program.
+      # Signals that Ruby reserves, that cannot be caught, or that must end a program.
       REFUSED_SIGNALS = %w[EXIT KILL STOP SEGV BUS ILL FPE VTALRM CHLD CLD INT TERM].freeze
       private_constant :REFUSED_SIGNALS
 
-      # A signal that can be caught, by its name; nil if it is none.
+      # The name of a signal that can be caught; nil for any other text.
       def self.signal(text)
         name = text.upcase.delete_prefix("SIG")
         name if Signal.list.key?(name) && !REFUSED_SIGNALS.include?(name)
@@ -113,7 +112,7 @@ module Memprof
           run_parent: Process.pid)
       end
 
-      # Only what is printed on a screen is coloured, unless colour is asked for.
+      # Only output on a screen is colored, unless color is requested.
       def color(shown)
         choice = @options.fetch(:color, :auto)
         return choice unless choice == :auto
@@ -126,7 +125,7 @@ module Memprof
         File.join(directory, "report.%p#{extension}")
       end
 
-      # What shapes the other report has no meaning for this one.
+      # Options of the other report make no sense here.
       def check_tracing
         other = given.keys - %i[tracing output format after_boot]
         other << :format unless [nil, :json].include?(given[:format])
@@ -137,7 +136,7 @@ module Memprof
 
       def temporary_directory
         Dir.mktmpdir("memprof-run-").force_encoding(Encoding::UTF_8)
-      rescue ArgumentError => e # that there is no place for one
+      rescue ArgumentError => e # no usable temporary directory
         raise UsageError, "#{e.message}; set TMPDIR to a writable directory"
       end
     end

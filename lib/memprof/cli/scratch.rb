@@ -4,8 +4,8 @@ require "tmpdir"
 
 module Memprof
   module CLI
-    # A directory for the time of a block. It goes also if Ctrl-C comes while it is being removed: Ruby can't
-    # hold signals back.
+    # A temporary directory for a block. It is removed even if Ctrl-C interrupts the removal: Ruby can't block
+    # signals.
     module Scratch
       def self.directory(prefix = "memprof-")
         path = nil

@@ -2,7 +2,7 @@
 
 module Memprof
   module CLI
-    # `memprof stack`: what the threads of a process do.
+    # `memprof stack`: the Ruby stacks of a process's threads.
     class Stack < HeapCommand
       include LiveProcess
 
@@ -48,7 +48,7 @@ module Memprof
         { ruby: copy.ruby_version, pause: copy.pause }.merge(found.slice("ractors", "threads", "fibers"))
       end
 
-      # CSV has a row for each frame, and one for a thread without any.
+      # CSV has a row for each frame, and one for a thread without frames.
       def frames(threads)
         rows = threads.each_with_index.flat_map do |thread, number|
           name = thread["main"] ? "main" : thread["name"]
@@ -63,7 +63,7 @@ module Memprof
         listing.rows(rows)
       end
 
-      # Ruby lists the threads of the Ractor that asks.
+      # Ruby lists only the threads of the calling Ractor.
       def others(ractors)
         return UNKNOWN unless ractors
 
@@ -79,7 +79,7 @@ module Memprof
         fibers&.tally&.each { |fiber, count| render_fiber(page, fiber, count) }
       end
 
-      # A server may have thousands that wait at one place.
+      # A server may have thousands of fibers that wait at one place.
       def render_fiber(page, fiber, count)
         name = (count == 1) ? "fiber" : Units.plural(count, "fiber")
         name += " created at #{fiber["created_at"]}" if fiber["created_at"]

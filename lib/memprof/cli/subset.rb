@@ -2,7 +2,7 @@
 
 module Memprof
   module CLI
-    # `memprof subset`: a part of a heap, extracted step by step, with the operations of memdump.
+    # `memprof subset`: extracts part of a heap, step by step, with memdump's operations.
     class Subset < HeapCommand
       SUMMARY = "extracts part of a dump, step by step, as GML or a dump"
       USAGE = "[OPTIONS] FILE [OUT]"

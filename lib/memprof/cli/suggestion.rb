@@ -2,10 +2,10 @@
 
 module Memprof
   module CLI
-    # What somebody meant who wrote a word that there is not.
+    # Suggests the intended word for an unknown one.
     module Suggestion
       class << self
-        # As ` (did you mean --limit?)`; an empty text if no word is near.
+        # Such as ` (did you mean --limit?)`; an empty text if no word is close.
         def of(word, words)
           near = nearest(word, words)
           near ? " (did you mean #{near}?)" : ""
@@ -13,8 +13,8 @@ module Memprof
 
         private
 
-        # Ruby may run without its spell checker (--disable-did_you_mean), which does not take a short word
-        # for another with the same letters.
+        # Ruby may run without its spell checker (--disable-did_you_mean), which does not match short words
+        # with the same letters.
         def nearest(word, words)
           checked = ::DidYouMean::SpellChecker.new(dictionary: words).correct(word) if
             defined?(::DidYouMean::SpellChecker)

@@ -10,15 +10,15 @@ require_relative "process_copy"
 
 module Memprof
   module CLI
-    # A running process, seen from outside: how to reach it, and where its dumps are. It is held by a
-    # descriptor, so that another process that gets its number is not taken for it. What it names is opened
-    # by {ForeignFiles}. Without /proc, as on macOS, it is assumed to be like this one.
+    # A running process, seen from outside: how to reach it, and where its dumps are. A descriptor pins it, so
+    # that another process with a reused PID is not mistaken for it. Files that it names are opened by
+    # {ForeignFiles}. Without /proc, as on macOS, it is assumed to be like this process.
     class Target
       extend Forwardable
 
       attr_reader :pid
 
-      # `inner_pid` is its process id as it sees it itself.
+      # `inner_pid` is its process id as the process itself sees it.
       def_delegators :@facts, :stopped?, :threads, :inner_pid, :resident, :address_space, :code
 
       def initialize(pid)
@@ -27,7 +27,7 @@ module Memprof
         @facts = ProcessFacts.new(pid)
       end
 
-      # The descriptor that holds it; nil where there is none.
+      # The descriptor that pins it; nil where unsupported.
       def held = @held&.fileno
 
       def check
@@ -44,7 +44,7 @@ module Memprof
         false
       end
 
-      # What is asked of a stopped process would be done when no command waits for it any more.
+      # A stopped process would carry out a request only when no command waits for it any more.
       def refuse_stopped
         raise UsageError, "process #{pid} is stopped, until it gets SIGCONT" if stopped?
       end
@@ -60,7 +60,7 @@ module Memprof
         handled = @facts.handled_signals
         return true unless handled
 
-        # Programs have handlers of their own, too.
+        # A program may handle the signal itself.
         handled[Signal.list.fetch(signal) - 1] == 1 && @facts.loaded?("memprof.")
       end
 
@@ -83,7 +83,7 @@ module Memprof
 
       def ruby? = Native.respond_to?(:ruby_version_of) && Native.ruby_version_of(pid).size == 1
 
-      # Whether its memory and files can't be read: then it is not known whether it runs Ruby or has a socket.
+      # Whether its memory and files can't be read: then it is unknown whether it runs Ruby or has a socket.
       def forbidden? = Native.respond_to?(:ruby_version_of) && Native.ruby_version_of(pid).first == :forbidden
 
       def refuse_forbidden
@@ -98,15 +98,15 @@ module Memprof
         end
       end
 
-      # The dumps that it has written, as {ForeignFiles::Entry}. Anybody may put a file into a world-writable
-      # directory: those of others are left out.
+      # The dumps that it has written, as {ForeignFiles::Entry}, without files of other users, who may write
+      # to a world-writable directory.
       def dumps
         pattern = /\Amemprof-#{@facts.inner_pid}-\d/
         entries = directories.flat_map { |directory| @facts.files.entries(directory, pattern) }
         entries.select { |entry| ours?(entry.stat) }
       end
 
-      # Whether a file is one that the process itself wrote.
+      # Whether a file was written by the process itself.
       def ours?(stat)
         return false unless stat&.file?
 
@@ -115,7 +115,7 @@ module Memprof
 
       private
 
-      # The environment that the process was started with may not be the one it has now.
+      # The process may have changed the environment that it was started with.
       def directories
         settings = OnSignal::Settings::DIRECTORY
         given = [@facts.environment(settings), ENV.fetch(settings, nil)]

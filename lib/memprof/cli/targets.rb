@@ -31,7 +31,7 @@ module Memprof
           missing = files.find { |file| !File.exist?(file) || File.directory?(file) }
           reason = File.exist?(missing) ? "is a directory" : "no such file" if missing
           raise UsageError, "cannot read #{missing}: #{reason}" if missing
-          return "leaks" if files.any? { |file| File.pipe?(file) } # which cannot be looked into
+          return "leaks" if files.any? { |file| File.pipe?(file) } # a pipe can't be inspected
 
           kinds = files.to_h { |file| [file, FileKind.of(file)] }
           unknown = kinds.key(nil)

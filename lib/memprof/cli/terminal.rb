@@ -2,8 +2,8 @@
 
 module Memprof
   module CLI
-    # Where the commands print: results to stdout, all else to stderr. What goes to stderr holds names that
-    # others may have given (of files, processes, classes), and nothing of them acts on the terminal.
+    # Where the commands print: results to stdout, all else to stderr. Messages on stderr may contain names
+    # given by others (of files, processes, classes), so control characters are escaped.
     class Terminal
       def initialize(out: $stdout, err: $stderr)
         @out = out
@@ -23,14 +23,14 @@ module Memprof
 
       def bold(text) = Paint.new(color?).call(text, :bold)
 
-      # Prints a result. A closed pipe (`memprof ... | head -1`) is no error.
+      # Prints a result. A closed pipe (`memprof ... | head -1`) is not an error.
       def print(text) = output { |out| out.write(text) }
 
       def puts(text) = print("#{text}\n")
 
       def print_file(path) = output { |out| IO.copy_stream(path, out) }
 
-      # Prints a long result: on a screen that it does not fit on through a pager.
+      # Prints a long result, through a pager if it doesn't fit on the screen.
       def page(text) = tty? && Pager.show(text, height) ? true : print(text)
 
       # Suggests what to do next, on stderr.
@@ -39,10 +39,10 @@ module Memprof
         say("#{Paint.new(Paint.wanted?(@err)).call(text, :dim)}\n")
       end
 
-      # Prints a message to the user that is no result. Each argument is a line.
+      # Prints a message to the user, not a result. Each argument is a line.
       def warn(*lines) = say("memprof: #{lines.map { |line| Printable.line(line) }.join("\n")}\n")
 
-      # Says once that something has another name now; only on a terminal, as scripts work as they did.
+      # Says once that something has been renamed; only on a terminal, as scripts still work.
       def renamed(old, new)
         return if @renamed&.include?(old) || !@err.tty?
 
@@ -61,7 +61,7 @@ module Memprof
         nil # closed
       end
 
-      # Runs a block that shows progress; even interrupted, it leaves no line behind.
+      # Runs a block that shows progress, and clears its line even if interrupted.
       def busy
         yield
       ensure
@@ -70,7 +70,7 @@ module Memprof
 
       private
 
-      # Rows are 0, columns 1; nil without a screen.
+      # 0 for rows, 1 for columns; nil without a screen.
       def dimension(index)
         return unless tty?
 
@@ -101,7 +101,7 @@ module Memprof
         false
       end
 
-      # Ruby would try to write what is left in the buffer when it ends, and fail again.
+      # At exit, Ruby would try to flush the buffer, and fail again.
       def discard
         @out.reopen(File::NULL, "w")
       rescue SystemCallError, IOError

@@ -2,10 +2,10 @@
 
 module Memprof
   module CLI
-    # `memprof trace`: what traced requests cost.
+    # `memprof trace`: the cost of traced requests.
     class Trace < HeapCommand
       GROUPS = %i[action path status exception].freeze
-      # Which costs the rows of requests show, the first of them always.
+      # Costs shown in the rows of requests; the first one is always shown.
       SHOWN = %w[time objects gc fd mysql postgres sqlite memcache redis http].freeze
       # Costs of clients that talk to servers.
       CLIENTS = %w[mysql postgres memcache redis http].freeze
@@ -119,7 +119,7 @@ module Memprof
 
       def cost(group, kind, name) = group[:costs].find { |cost| cost[:kind] == kind }&.fetch(name)
 
-      # Whole objects and bytes: a fraction of one means nothing.
+      # Whole objects and bytes: fractions are meaningless.
       def rounded(number, unit) = unit == :seconds ? number : number&.round
 
       def costs(answer)
@@ -146,7 +146,7 @@ module Memprof
         listing.rows(answer[:worst])
       end
 
-      # In how many requests a line repeats a statement, first.
+      # Sorted by the number of requests in which a line repeats a statement.
       def statements(answer)
         Listing.new.column("N+1", :count, :n_plus_one) { |row| row[:n_plus_one].nonzero? }
           .column("Queries", :count, :queries)
@@ -156,7 +156,7 @@ module Memprof
           .rows(answer[:statements])
       end
 
-      # Each request lists only the first of its lines.
+      # Each request lists only its top lines.
       def allocations(answer)
         Listing.new.column("Objects", :count, :objects).column("Bytes", :bytes, :bytes)
           .column("Requests", :count, :requests, spare: true).column("Class", :name, :class)
@@ -164,13 +164,13 @@ module Memprof
           .rows(answer[:allocations])
       end
 
-      # Those that any request has, and the one that is asked for.
+      # The costs that any request has, and the sort key.
       def columns_of(answer)
         there = answer[:costs].map { |cost| cost[:kind] }
         [answer[:sort], *(SHOWN & there)].uniq
       end
 
-      # What of these times is in others, as they don't add up.
+      # Which times include others, as they don't add up.
       def overlaps(answer)
         there = answer[:costs].map { |cost| cost[:kind] }.select { |kind| unit(kind) == :seconds }
         return if there.size < 2

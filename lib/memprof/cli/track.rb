@@ -16,7 +16,7 @@ module Memprof
           memprof track --gc --limit 10 script.rb --its-own option
       TEXT
 
-      # Runs the script, prints at its end. The script's `exit` and exceptions pass through.
+      # Runs the script, and prints at its end. The script's `exit` and exceptions pass through.
       def call(arguments)
         script, *script_arguments = arguments
         raise UsageError, "no script given; see `memprof help track`" unless script
@@ -33,8 +33,8 @@ module Memprof
         pose_as(script, script_arguments)
         pid = Process.pid
         session = nil
-        # Before the script registers its own, so that it runs after them: a test framework does all its work
-        # there.
+        # Registered before the script's own handlers, so that it runs after them: a test framework does all
+        # its work there.
         at_exit { print_stats(session) if session && pid == Process.pid }
         program = compile(script)
         session = Session.prepare(sample: @options[:sample])
@@ -48,7 +48,7 @@ module Memprof
 
       private
 
-      # What the script raises is its own.
+      # The script's exceptions are its own.
       def guard = yield
 
       # As if Ruby had been started with the script.
@@ -57,14 +57,14 @@ module Memprof
         $PROGRAM_NAME = script
       end
 
-      # Unlike `load`, which looks through the load path first, this takes exactly that file, under the name
-      # the user gave it.
+      # Unlike `load`, which searches the load path first, this takes exactly that file, under the name the
+      # user gave it.
       def compile(script)
         define_data(script)
         RubyVM::InstructionSequence.compile_file(script)
       end
 
-      # Ruby gives DATA to the program it was started with only.
+      # Ruby defines DATA only for the program it was started with.
       def define_data(script)
         source = File.binread(script)
         marker = source.match(/^__END__\r?\n/) or return
@@ -76,7 +76,7 @@ module Memprof
 
       def print_stats(session)
         session.finish
-        2.times { GC.start } if @options[:gc] # what waits for a finalizer goes with the second one
+        2.times { GC.start } if @options[:gc] # the second GC frees objects with finalizers
         text = stats(session)
         session.close
         deliver(text)
@@ -84,7 +84,7 @@ module Memprof
         @terminal.warn("cannot show the objects: #{e.message}")
       end
 
-      # Without what memprof's own files allocated, such as the exception of the last `exit`.
+      # Without objects allocated by memprof's own files, such as the exception of the last `exit`.
       def stats(session)
         rows = session.stats.reject { |_, file, _, _| @own_files.include?(file) }
         rows = rows.first(@options[:limit]) if @options[:limit]

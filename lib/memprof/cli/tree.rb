@@ -53,7 +53,7 @@ module Memprof
         listing.row(branch[:sum], share(branch[:sum], whole), count, name, branch[:address], branch[:site],
           depth: depth)
         branch[:branches].each { |below| grow(listing, below, whole, depth + 1) }
-        # What is on the last level is not opened.
+        # Branches on the last level are not expanded.
         rest(listing, branch, whole, depth + 1) unless branch[:branches].empty?
       end
 

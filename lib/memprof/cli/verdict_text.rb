@@ -4,7 +4,7 @@ require_relative "../verdict_wording"
 
 module Memprof
   module CLI
-    # What grows from dump to dump, or is large in one, laid out.
+    # Lays out what grows from dump to dump, or is large in one.
     class VerdictText
       UNREACHABLE = "type = BLOCK and not reachable"
       private_constant :UNREACHABLE
@@ -21,7 +21,7 @@ module Memprof
           .rows(findings))
       end
 
-      # `group` is of the processes that were watched, `file` is the only dump.
+      # `group` is the watched processes, `file` the only dump.
       def initialize(page, answer, group: nil, file: nil)
         @file = file
         @page = page
@@ -56,7 +56,7 @@ module Memprof
         @group ? "#{processes}: #{@words.title.sub(/\A[A-Z]/, &:downcase)}" : @words.title
       end
 
-      # What C code leaked, as the core file shows it.
+      # Blocks leaked by C code, from the core file.
       def leaked
         said = @words.blocks || "No block of malloc is leaked."
         blocks = @answer[:blocks]

@@ -8,19 +8,19 @@ require_relative "scratch"
 module Memprof
   module CLI
     # Dumps running processes several times, for a verdict on what grows in them. A process is asked over its
-    # socket if it has one; else it is copied, loads nothing, and is paused for milliseconds.
+    # socket if it has one; otherwise it is copied, loads nothing, and is paused for milliseconds.
     class Watch
       include Dumping
 
-      # Processes that run the same code, as the workers of a server do: their heaps count together. Each
-      # round has the dumps of those that ran, by process id.
+      # Processes that run the same code, like the workers of a server: their heaps count together. Each round
+      # has the dumps of the running ones, by process id.
       Group = Struct.new(:targets, :rounds, :malloc, :sample) do
         def name = targets.first.name
 
-        # Those that ran all the time, up to the end of the last one.
+        # Processes that ran in all rounds, to the end of the last one.
         def pids = rounds.map(&:keys).reduce(:&) || []
 
-        # Adds the dumps of a round. A group that has ended keeps those of the rounds before.
+        # Adds the dumps of a round. A group that has ended ignores later rounds.
         def add(round)
           @over = true if round.empty? || (rounds.any? && (pids & round.keys).empty?)
           rounds << round unless @over
@@ -36,18 +36,18 @@ module Memprof
       BETWEEN = 300
       MOST = 13 # dumps
       TIMEOUT = 300 # seconds for a dump
-      # Values are left out: what a program has in memory may be secret.
+      # Values are omitted: a program's memory may contain secrets.
       WANTED = { format: :binary, values: :none }.freeze
       GLANCE = 0.2
-      SAMPLE = 8 # of an attached process, one object in so many is tracked
+      SAMPLE = 8 # in an attached process, one in this many objects is tracked
       TRIES = 2
       TO_LOAD = 30 # seconds for it to load memprof
       private_constant :BETWEEN, :MOST, :TIMEOUT, :WANTED, :GLANCE, :SAMPLE, :TRIES, :TO_LOAD
 
       attr_reader :groups
 
-      # `room` is false where a copy may bring the cgroup to its limit. With `attach`, memprof is loaded into
-      # processes that have not loaded it; then a group has the lines whose memory of malloc is live, too.
+      # With `room: false`, copies may reach the cgroup's limit. With `attach`, memprof is loaded into
+      # processes without it; their groups then also have the lines whose malloc'ed memory is still live.
       def initialize(targets, terminal, seconds: DEFAULT, values: nil, room: true, attach: false)
         @terminal = terminal
         @seconds = seconds
@@ -62,7 +62,7 @@ module Memprof
         raise UsageError, "#{processes(targets)} no Ruby" if @groups.empty?
       end
 
-      # Yields after the second dump, if more are to follow. Ctrl-C ends it early once there are two.
+      # Yields after the second dump, if more follow. Ctrl-C ends it early once there are two.
       def run
         announce
         attach if @attach
@@ -86,10 +86,10 @@ module Memprof
         @terminal.progress(nil)
       end
 
-      # Whether a process of the group was named by the user, and was not found below another one.
+      # Whether the user named a process of the group, rather than one of its ancestors.
       def asked_for?(group) = group.targets.any? { |target| @asked.include?(target.pid) }
 
-      # The copy may come to take as much as the process, if that writes to all its memory meanwhile.
+      # The copy may grow as large as the process, if that writes to all its memory meanwhile.
       def check_room(pid)
         return unless @room
 
@@ -107,7 +107,7 @@ module Memprof
 
       def interval = @seconds.fdiv(count - 1)
 
-      # The targets with their descendants, but without this command and its own, in groups of like code.
+      # The targets and their descendants, without this command and its own, grouped by code.
       def group(targets)
         own = [Process.pid, *ProcessFacts.new(Process.pid).descendants]
         own = [Process.pid] if (own & @asked).any?
@@ -139,7 +139,7 @@ module Memprof
           "#{"; loads memprof, which tracks one object in #{SAMPLE}, and malloc" if loads}"
       end
 
-      # One that has loaded memprof is asked over its socket.
+      # A process that has loaded memprof is asked over its socket instead.
       def attach
         @groups.flat_map { |group| group.targets.map { |target| [group, target] } }.each do |group, target|
           next if target.answers?
@@ -158,7 +158,7 @@ module Memprof
         end
       end
 
-      # A round that is interrupted is left out.
+      # An interrupted round is dropped.
       def round(directory, number)
         rounds = @groups.map do |group|
           next {} if group.over?
@@ -178,7 +178,7 @@ module Memprof
         attachment ? attached(target, attachment, path) : dump_of(target, path, @wanted, TIMEOUT)
         [target.pid, keep(path, target, number)]
       rescue UsageError, Error, SystemCallError
-        # A process that runs is copied at any moment of what it does.
+        # A running process is copied at an arbitrary point.
         retry if target.running? && (tries += 1) < TRIES
         raise if target.running? || (number.zero? && @asked.include?(target.pid))
 
@@ -186,7 +186,7 @@ module Memprof
         nil
       end
 
-      # Place and bytes, of all processes of a group.
+      # Lines and bytes, of all processes of a group.
       def ask_for_malloc
         @groups.each do |group|
           lines = @attachments.slice(*group.pids).values.flat_map { |attachment| malloc_lines(attachment) }
@@ -222,7 +222,7 @@ module Memprof
 
       def library = @library ||= Library.new(Library.default_directory)
 
-      # The user did not ask for these: a process that answers only to its signal uses its own settings.
+      # The user did not ask for these settings: a process that answers only to its signal uses its own.
       def refuse_wanted(target); end
 
       def copied(target, pause)

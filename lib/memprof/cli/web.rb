@@ -74,7 +74,7 @@ module Memprof
         library = @library_server&.library
         heaps = Memprof::Web::Heaps.new(library: library, **chosen(:max_open), **reading)
         files.each { |file| add(heaps, file) }
-        # While the browser starts there is time for the first page.
+        # While the browser starts, there is time to prefetch the first page.
         heaps.first&.prepare { |entry| Memprof::Web::Prefetch.new(heaps).run(entry) }
         hosts = Memprof::Web::Security::Hosts.new(@options.values_at(:bind, :host).compact)
         Memprof::Web.new(heaps: heaps, gate: gate, hosts: hosts, uploads: @library_server&.uploads)
@@ -94,7 +94,7 @@ module Memprof
         heaps.add(file, **reading, **blocks)
       end
 
-      # Waits for a signal without handling it in the trap, where locks can't be taken.
+      # Waits for a signal outside the trap handler, where locks can't be taken.
       def until_stopped
         stop = Queue.new
         before = SIGNALS.to_h { |name| [name, trap(name) { stop << name }] }

@@ -2,10 +2,10 @@
 
 module Memprof
   class Core
-    # Where blocks of a core file were allocated, from a recording of malloc of the same process.
+    # Where blocks of a core file were allocated, from a malloc recording of the same process.
     module BlockOrigins
       class << self
-        # The image learns it, without what happened after its time. `pid` is the process, if it lives.
+        # Adds a recording to the image, ignoring events after `time`. `pid` is the process, if it lives.
         def add(image, path, time:, pid: nil)
           milliseconds = (time.to_r * 1000).floor
           why, other = File.open(path, "rb") do |file|
@@ -18,7 +18,7 @@ module Memprof
 
         private
 
-        # The process may have another number in its container.
+        # The process may have another PID in its container.
         def pids(pid)
           File.read("/proc/#{pid}/status")[/^NSpid:(.*)/, 1].to_s.split.map(&:to_i)
         rescue SystemCallError

@@ -2,10 +2,10 @@
 
 module Memprof
   class Core
-    # Words of memory for people, little-endian as the machine reads them.
+    # Words of memory for display, little-endian as the machine reads them.
     module Words
       class << self
-        # Two words a line, and their bytes as text; a word is nil where the file has none.
+        # Two words per line, and their bytes as text; a word is nil if the file lacks it.
         def lines(address, words, text: true)
           start = Integer(address, 16)
           words.each_slice(2).with_index.map do |slice, row|
@@ -15,7 +15,7 @@ module Memprof
           end
         end
 
-        # A character for each byte.
+        # One character per byte.
         def text(words)
           bytes = words.map { |word| word ? [Integer(word, 16)].pack("Q<") : "?" * 8 }.join
           bytes.gsub(/[^ -~]/n, ".")

@@ -5,8 +5,8 @@ module Memprof
     # Where the writable memory of a process went: parts that add up to all of it.
     module Writable
       class << self
-        # Of {Core#overview}: `:what`, `:bytes`, `:count`, and the `:set` of its blocks if it consists of
-        # these; the largest first, without what is empty.
+        # Parts from {Core#overview}: `:what`, `:bytes`, `:count`, and the `:set` of its blocks if it consists
+        # of blocks; largest first, without empty parts.
         def parts(overview)
           known = [*blocks(overview), *others(overview)]
           rest = overview[:writable] - known.sum { |part| part[:bytes] }
@@ -14,7 +14,7 @@ module Memprof
           all.select { |part| part[:bytes].positive? }.sort_by { |part| -part[:bytes] }
         end
 
-        # Why numbers are unknown, or those of less than there was, in sentences: the file, or the heap in it.
+        # Why numbers are unknown or incomplete, in sentences: the file, or the heap in it.
         def faults(overview)
           [*missing(overview[:missing]), overview[:unknown], *uncounted(overview[:uncounted]),
             *damage(overview)].compact

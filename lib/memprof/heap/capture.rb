@@ -1,19 +1,19 @@
 # frozen_string_literal: true
 
-# Now, and not when somebody asks: what can't be loaded then (no descriptor left, another root) is no answer.
+# Loaded now, as loading may fail later (no descriptor left, another root).
 require_relative "../dump"
 
 module Memprof
   class Heap
-    # The heap of this process at one moment. It can be asked about the objects that the program holds, as
-    # well as all that a heap of a dump can be asked.
+    # The heap of this process at one moment. It answers questions about the program's own objects, as well as
+    # all questions that the heap of a dump answers.
     #
-    # It keeps none of them alive: it has their addresses. When `GC.compact` has moved objects since, or an
-    # object was allocated later, it says so; only an object of the same class that took the place of one
-    # freed since then is taken for that one.
+    # A capture retains none of the objects: it has their addresses. If `GC.compact` has moved objects since,
+    # or an object was allocated later, it raises; only an object of the same class in the slot of one freed
+    # since then is mistaken for that one.
     #
-    # The frames that wait for the answer hold what they ask about, too. They are no answer: a path leads
-    # through the stack of the thread that asked only if nothing else holds the object.
+    # The frames waiting for the answer reference the object, too, but are not the answer: a path leads
+    # through the stack of the calling thread only if nothing else retains the object.
     #
     # @example Why is this object alive?
     #   User = Struct.new(:name)
@@ -24,7 +24,7 @@ module Memprof
     #   capture.retained(USERS) >= capture.retained(ann) # => true
     #   capture.referrers(ann).first.type                # => :hash
     class Capture < Heap
-      # Of these classes most objects, or all, are in no slot of the heap.
+      # Most or all instances of these classes occupy no heap slot.
       IMMEDIATES = [NilClass, TrueClass, FalseClass, Integer, Float, Symbol].freeze
       private_constant :IMMEDIATES
 
@@ -43,8 +43,8 @@ module Memprof
         raise Error, "can't capture the heap: #{e.message}", cause: nil
       end
 
-      # Texts are in a file that never has a name for others to see, so nothing is left of it, however this
-      # ends; it goes with the heap. A process that is forked meanwhile has it too, but no name to remove.
+      # Texts are in a nameless file, invisible to others, so nothing is left of it, however this ends; it
+      # goes with the heap. A process forked meanwhile has it too, but no name to remove.
       private_class_method def self.walk(ignore_stack_roots, &progress)
         facts = Dump::Facts.of_the_heap(Dump::Options.new(format: :memprof))
         Dump::Spool.nameless do |file|
@@ -55,7 +55,7 @@ module Memprof
       end
 
       # @api private
-      # @return [Integer] how often the collector has moved objects
+      # @return [Integer] how often GC has moved objects
       def self.compactions = GC.stat[:compact_count].to_i
 
       # @api private
@@ -64,12 +64,12 @@ module Memprof
         super(native)
       end
 
-      # What the heap knows of an object of the program.
+      # The heap's record of an object of the program.
       #
       # @param live [::Object] any object, or a {Heap::Object} of this heap
       # @return [Heap::Object]
-      # @raise [ArgumentError] if it is not an object on the heap, as small integers, nil, true
-      # @raise [Memprof::Error] if it was allocated after the capture, or objects were moved since
+      # @raise [ArgumentError] if it is not an object on the heap, like small integers, nil, true
+      # @raise [Memprof::Error] if it was allocated after the capture, or GC has moved objects since
       # @example
       #   list = [1, 2, 3]
       #   Memprof::Heap.capture.object(list).length # => 3
@@ -88,10 +88,10 @@ module Memprof
         raise Error, "#{name_of(live)} was allocated after the heap was captured; capture it again"
       end
 
-      # What keeps an object alive.
+      # The path that retains an object.
       #
       # @param object [::Object] of the program, or a {Heap::Object}
-      # @return [Path, nil] nil if no root leads there: it was garbage
+      # @return [Path, nil] nil if it is unreachable from the roots: it was garbage
       # @raise (see #object)
       # @example
       #   KEEPER = [Object.new]
@@ -99,24 +99,24 @@ module Memprof
       def path_to(object) = self.object(object).path
 
       # @param object [::Object] of the program, or a {Heap::Object}
-      # @return [Integer] bytes that would be free if it were gone
+      # @return [Integer] bytes that would be freed with it
       # @raise (see #object)
       # @example
       #   strings = Array.new(100) { "x" * 1000 }
       #   Memprof::Heap.capture.retained(strings) > 100_000 # => true
       def retained(object) = self.object(object).retained
 
-      # What refers to an object, without who asks about it.
+      # The referrers of an object, without the caller's own references.
       #
       # @param object [::Object] of the program, or a {Heap::Object}
-      # @return [Objects] what retains most first; each with a label
+      # @return [Objects] referrers that retain most first; each with a label
       # @raise (see #object)
       # @example
       #   HOLDER = { key: "value".dup }
       #   Memprof::Heap.capture.referrers(HOLDER[:key]).map(&:label) # => ["[:key]"]
       def referrers(object) = self.object(object).referrers
 
-      # @return [Boolean] whether the collector has moved objects since
+      # @return [Boolean] whether GC has moved objects since
       # @example
       #   Memprof::Heap.capture.moved? # => false
       def moved? = Capture.compactions != @compactions
@@ -130,7 +130,7 @@ module Memprof
         name.nil? || found.class_name == name
       end
 
-      # The object may have no methods of its own.
+      # The object may be a BasicObject, without methods.
       def name_of(live)
         klass = ::Kernel.instance_method(:class).bind_call(live)
         ::Module.instance_method(:name).bind_call(klass)

@@ -2,9 +2,9 @@
 
 module Memprof
   class Heap
-    # What changed between two heaps of one process, or three. An object is the same in two heaps if it has
-    # the same address, type and class, and what is known of its allocation agrees; see {warnings} for when
-    # that may fail.
+    # The changes between two or three heaps of one process. An object is the same in two heaps if it has the
+    # same address, type and class, and its known allocation data agree; see {warnings} for when that may
+    # fail.
     #
     # @example
     #   before = Memprof::Heap.capture
@@ -18,7 +18,7 @@ module Memprof
       # @return [Heap]
       attr_reader :before, :after
 
-      # @return [Heap, nil] the third one
+      # @return [Heap, nil] the third heap
       attr_reader :later
 
       # @api private
@@ -38,16 +38,16 @@ module Memprof
         freeze
       end
 
-      # @return [Objects] objects of {after} that {before} does not have
+      # @return [Objects] objects of {after} that are not in {before}
       def new = Objects.new(@after, @native.objects("new"))
 
-      # @return [Objects] objects of {before} that {after} does not have
+      # @return [Objects] objects of {before} that are not in {after}
       def gone = Objects.new(@before, @native.objects("gone"))
 
-      # @return [Objects] objects of {after} that {before} has, too
+      # @return [Objects] objects of {after} that are also in {before}
       def kept = Objects.new(@after, @native.objects("kept"))
 
-      # @return [Objects] new objects that {later} still has
+      # @return [Objects] new objects that are still in {later}
       # @raise [ArgumentError] if there is no third heap
       def survived
         native = @native.objects("survived")
@@ -56,7 +56,7 @@ module Memprof
         Objects.new(@after, native)
       end
 
-      # The objects that the diff is about: those that survived if there is a third heap, else the new ones.
+      # The objects that the diff is about: with a third heap the surviving ones, otherwise the new ones.
       #
       # @return [Objects]
       def retained = @later ? survived : new
@@ -67,7 +67,7 @@ module Memprof
       # @raise (see Heap#where)
       def where(filter) = retained.where(filter)
 
-      # Groups of which there are more objects than before.
+      # Groups with more objects than before.
       #
       # @param by [Symbol] `:class`, `:type`, `:site`, `:file`
       # @param limit [Integer, nil] groups
@@ -88,7 +88,7 @@ module Memprof
       def by_site(**options) = ask(:rows, by: :site, **options)[:rows]
 
       # @param options [Hash] `where:`, `sort:`, `limit:`
-      # @return [Array<Hash{Symbol => Object}>] objects that were there before, and what new ones they hold
+      # @return [Array<Hash{Symbol => Object}>] objects that existed before, and which new ones they reference
       def by_owner(**options) = ask(:owners, **options)[:owners]
 
       # @param where [String, nil] a filter
@@ -96,14 +96,14 @@ module Memprof
       #   `:size`
       def totals(where: nil) = ask(:totals, where: where)
 
-      # @return [Hash{Symbol => Object}, nil] by how much the RSS grew from the first heap to the last, and
-      #   where: `:change`, `:objects`, `:iseqs`, `:items`, `:cause`; nil if a dump lacks it
+      # @return [Hash{Symbol => Object}, nil] RSS growth from the first heap to the last, and its causes:
+      #   `:change`, `:objects`, `:iseqs`, `:items`, `:cause`; nil if a dump lacks it
       def memory = ask(:memory)
 
       # @return [Array<String>] what may make the comparison wrong
       def warnings = @native.warnings
 
-      # Asks a question, as {Heap#ask}.
+      # Asks a question, like {Heap#ask}.
       #
       # @param question [Symbol, String] `:totals`, `:rows`, `:owners`, `:memory`, `:interface`, `:objects`
       # @param parameters [Hash{Symbol => Object}]

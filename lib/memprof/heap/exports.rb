@@ -2,9 +2,9 @@
 
 module Memprof
   class Heap
-    # Formats of files for other programs, by what their names end with.
+    # Export formats for other programs, by file extension.
     module Exports
-      # Where a format has further endings.
+      # Further extensions of formats.
       ENDINGS = { ".gv" => "dot", ".csv" => "objects-csv", ".txt" => "collapsed" }.freeze
       private_constant :ENDINGS
 

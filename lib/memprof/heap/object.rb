@@ -2,8 +2,7 @@
 
 module Memprof
   class Heap
-    # One object of a heap, or a root. It is a name for what the heap knows, and no reference to anything that
-    # lives.
+    # One object of a heap, or a root. It is a handle to the heap's record, not a reference to a live object.
     #
     # @example
     #   string = Memprof::Heap.capture.strings.first
@@ -20,7 +19,7 @@ module Memprof
       attr_reader :id
 
       # @api private
-      # @param label [String, #to_s, nil] what led here
+      # @param label [String, #to_s, nil] label of the reference that led here
       def initialize(heap, id, label = nil)
         @heap = heap
         @id = id
@@ -34,46 +33,46 @@ module Memprof
         number ? format("0x%x", number) : native.class_name(@id)
       end
 
-      # @return [Symbol] its type inside of the VM: `:string`, `:object`, `:imemo` ..., `:root`
+      # @return [Symbol] its VM type: `:string`, `:object`, `:imemo` ..., `:root`
       def type = native.type(@id).to_sym
 
-      # @return [String] the same as dumps of objspace have it: `"STRING"`
+      # @return [String] its type as in objspace dumps: `"STRING"`
       def type_str = native.type(@id).upcase
 
-      # @return [Boolean] whether it is a root, and no object
+      # @return [Boolean] whether it is a root, not an object
       def root? = native.address(@id).nil?
 
-      # @return [String] name of its class, or what stands for one: `"<iseq>"`
+      # @return [String] name of its class, or a substitute: `"<iseq>"`
       def class_name = native.class_name(@id)
 
       # @return [Object, nil] its class
       def klass = at(native.class_number(@id))
 
-      # @return [Object, nil] of a class, its superclass
+      # @return [Object, nil] superclass of a class
       def superclass = at(native.superclass_number(@id))
 
-      # @return [Objects] of a class, the objects whose class it is
-      # @raise [ArgumentError] if it is no class
+      # @return [Objects] instances of a class
+      # @raise [ArgumentError] if it is not a class
       def instances
         raise ArgumentError, "#{inspect} is not a class" unless type == :class
 
         Objects.new(@heap, native.instances(@id))
       end
 
-      # @return [String, nil] of a class or module, of the VM's own objects, of data, of a root
+      # @return [String, nil] name of a class or module, a VM-internal object, data, or a root
       def name = root? ? native.class_name(@id) : native.name(@id)
 
       # @return [Integer] bytes of the object itself, as `ObjectSpace.memsize_of` counts them
       def memsize = native.memsize(@id)
       alias_method :size, :memsize
 
-      # @return [Integer] bytes that would be free if it were gone
+      # @return [Integer] bytes that would be freed with it
       def retained = native.retained(@id)
 
       # @return [Integer, nil] bytes of its slot
       def slot_size = native.slot_size(@id)
 
-      # @return [Integer, nil] elements, or bytes of a text
+      # @return [Integer, nil] number of elements, or bytes of a text
       def length = native.length(@id)
 
       # @return [String, nil] text of a string, symbol or regexp, as far as the dump has it
@@ -97,57 +96,57 @@ module Memprof
       # @return [Integer, nil] GC runs before it was allocated
       def generation = native.generation(@id)
 
-      # @return [Integer, nil] collections that it survived, as the collector counts them: to 3
+      # @return [Integer, nil] GC runs that it survived, as the GC counts them: up to 3
       def age = native.age(@id)
 
       # @return [Integer, nil] number of its shape (Ruby 3.2 and later)
       def shape_id = native.shape(@id)
 
-      # @return [Array<Symbol>] what is true of it: `:frozen`, `:old`, `:wb_protected`, `:embedded` ...
+      # @return [Array<Symbol>] its flags: `:frozen`, `:old`, `:wb_protected`, `:embedded` ...
       def flags = native.flags(@id).map(&:to_sym)
 
-      # @return [Boolean] whether it was frozen in its process. What stands for it here is frozen anyway
+      # @return [Boolean] whether it was frozen in its process. This handle is always frozen
       def frozen? = native.flags(@id).include?("frozen")
 
-      # @return [Boolean] whether the collector takes it for old
+      # @return [Boolean] whether the GC considers it old
       def old? = native.flags(@id).include?("old")
 
       # @return [Boolean] whether a write barrier protects it
       def wb_protected? = native.flags(@id).include?("wb_protected")
 
-      # @return [Objects] what it refers to, besides its class, in its order; each has a {label}
+      # @return [Objects] objects that it references, besides its class, in its order; each has a {label}
       def references = Objects.new(@heap, native.references(@id))
 
-      # @return [Objects] what refers to it, what retains most first; each has a {label}
+      # @return [Objects] its referrers, those that retain most first; each has a {label}
       def referrers = Objects.new(@heap, native.referrers(@id))
       alias_method :inverse_references, :referrers
 
-      # What led here, where this is one of the {references} or {referrers}, or a step of a {path}.
+      # The label of the reference that led here, for {references}, {referrers} and steps of a {path}.
       #
       # @return [String, nil] `"@user"`, `"[3]"`, `"[:key]"`, `"STORE"`, `"local name"`
       def label = @label&.to_s
 
-      # What a reference of this label leads to.
+      # The object that the reference with this label leads to.
       #
       # @param label [String] such as `"@user"` or `"[3]"`
       # @return [Object, nil]
       def reference(label) = references.find { |object| object.label == label }
 
-      # @return [Path, nil] a shortest way from a root; nil if none leads there, as it is garbage
+      # @return [Path, nil] a shortest path from a root; nil if it is garbage, reachable from no root
       def path = Path.of(@heap, native.path(@id))
 
-      # @return [Boolean] whether a root leads to it; else it is garbage that was not yet collected
+      # @return [Boolean] whether a root reaches it; otherwise it is garbage not collected yet
       def reachable? = native.reachable?(@id)
 
-      # @return [Object, nil] the next one up that all paths to it lead through; nil if there is none
+      # @return [Object, nil] its immediate dominator: all paths to it pass through that object
       def dominator = at(native.dominator(@id))
 
-      # @return [Objects] what would go with it, itself first
+      # @return [Objects] objects that would be freed with it, itself first
       def retains = Objects.new(@heap, native.retains(@id))
 
-      # All that is known of it, by the names that dumps have.
+      # Everything known about it, by the names that dumps use.
       #
-      # @return [Hash{Symbol => Object}] without what is not known
+      # @return [Hash{Symbol => Object}] without unknown values
       def data
         facts = {
           address: address, type: type_str, class: class_name, name: name, value: value, length: length,
@@ -164,8 +163,8 @@ module Memprof
       # @return [Object, nil]
       def [](key) = data[key.to_sym]
 
-      # @return [Boolean] of one heap: whether it is the same. Of two: whether address and type are; a {Diff}
-      #   knows better whether it is the same object
+      # @return [Boolean] in one heap: whether it is the same object. Across heaps: whether address and type
+      #   agree; a {Diff} knows better whether it is the same object
       def ==(other)
         return false unless Object === other
         return @id == other.id if @heap.equal?(other.heap)
@@ -174,10 +173,10 @@ module Memprof
       end
       alias_method :eql?, :==
 
-      # @return [Integer] the same for objects that are equal
+      # @return [Integer] equal for equal objects
       def hash = address.hash
 
-      # @return [String] as a person would say it: `Session`, `String "user:42"`, `Array (3)`, `class Cache`
+      # @return [String] for people: `Session`, `String "user:42"`, `Array (3)`, `class Cache`
       def to_s = native.words(@id)
 
       # @return [String] for the console: `#<STRING 0x7f12a0 "user:42">`
@@ -186,7 +185,7 @@ module Memprof
         "#<#{[type_str, address, hint].compact.join(" ")}>"
       end
 
-      # All that is known, for `pp`; inside of something else, one line.
+      # Everything known, for `pp`; one line when nested.
       #
       # @api private
       def pretty_print(printer)

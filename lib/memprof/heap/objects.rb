@@ -2,8 +2,8 @@
 
 module Memprof
   class Heap
-    # Some objects of a heap, in an order: of what was asked, or of their addresses. Only numbers are kept, in
-    # Rust, four bytes for each object; an {Object} is made when it is looked at.
+    # An ordered list of objects of a heap: as asked for, or by address. Only numbers are stored, in Rust,
+    # four bytes per object; an {Object} is created on access.
     #
     # @example
     #   strings = Memprof::Heap.capture.strings
@@ -13,11 +13,11 @@ module Memprof
       include Enumerable
       include Verbs
 
-      # Numbers that are fetched at once.
+      # Number of ids fetched at once.
       BATCH = 1000
       private_constant :BATCH
 
-      # @return [Heap] whose objects they are
+      # @return [Heap] the heap of the objects
       attr_reader :heap
 
       # @api private
@@ -57,7 +57,7 @@ module Memprof
       #   Memprof::Heap.capture.where("length > 1GiB").empty? # => true
       def empty? = size.zero?
 
-      # @return [Integer] of all, or of those that equal the argument, or that the block is true for
+      # @return [Integer] number of all, of those equal to the argument, or of those the block is true for
       # @example
       #   Memprof::Heap.capture.strings.count(&:frozen?)
       def count(*args, &block)
@@ -72,9 +72,9 @@ module Memprof
       def include?(object) = Object === object && object.heap.equal?(@heap) && @native.include?(object.id)
       alias_method :member?, :include?
 
-      # By place: one, or so many from there on.
+      # By index: one object, or several from there on.
       #
-      # @param index [Integer, Range] from the end if it is negative
+      # @param index [Integer, Range] counted from the end if negative
       # @param count [Integer, nil]
       # @return [Object, nil, Array<Object>]
       # @example
@@ -91,12 +91,12 @@ module Memprof
       end
 
       # @param count [Integer, nil] how many
-      # @return [Object, nil, Array<Object>] the first, or so many
+      # @return [Object, nil, Array<Object>] the first one, or an Array of the first ones
       # @example
       #   Memprof::Heap.capture.strings.first.type_str # => "STRING"
       def first(count = nil) = count ? part(0, [count, size].min) : part(0, 1).first
 
-      # Those that a filter chooses, too.
+      # Narrows the list by another filter.
       #
       # @param filter (see Heap#where)
       # @return [Objects]
@@ -105,13 +105,13 @@ module Memprof
       #   Memprof::Heap.capture.strings.where("length > 1KiB and not frozen").size
       def where(filter) = these_native(@native.where(filter))
 
-      # Adds up a field of all of them, or what the block says.
+      # Sums up a field of all objects, or the block's values.
       #
       # @param field [Symbol, String, Numeric] `:size`, `:length`, `:slot`, `:references`; `:retained`: see
-      #   {#retained}. With a block, what to begin with
+      #   {#retained}. With a block, the initial value
       # @yieldparam object [Object]
       # @return [Numeric]
-      # @raise [ArgumentError] if there are no sums of that field
+      # @raise [ArgumentError] if that field can't be summed
       # @example
       #   Memprof::Heap.capture.strings.sum(:size) > 1000 # => true
       def sum(field = 0, &block)
@@ -120,26 +120,26 @@ module Memprof
         @native.sum(field.to_s)
       end
 
-      # @return [Integer] bytes that the objects themselves take
+      # @return [Integer] total shallow size in bytes
       # @example
       #   Memprof::Heap.capture.strings.memsize
       def memsize = sum(:size)
 
-      # @return [Integer] bytes that would be free if all of them were gone
+      # @return [Integer] bytes that would be freed with all of them
       # @example
       #   Memprof::Heap.capture.strings.retained
       def retained = sum(:retained)
 
       # @param other [Objects] of the same heap
-      # @return [Objects] those that are in both
-      # @raise [ArgumentError] if they are of two heaps
+      # @return [Objects] the objects in both
+      # @raise [ArgumentError] if they are of different heaps
       # @example
       #   heap = Memprof::Heap.capture
       #   (heap.strings & heap.arrays).size # => 0
       def &(other) = these_native(@native.combine(other.native, "and"))
 
       # @param other [Objects] of the same heap
-      # @return [Objects] those that are in either
+      # @return [Objects] the objects in either
       # @raise (see #&)
       # @example
       #   heap = Memprof::Heap.capture
@@ -147,7 +147,7 @@ module Memprof
       def |(other) = these_native(@native.combine(other.native, "or"))
 
       # @param other [Objects] of the same heap
-      # @return [Objects] those that are not in the other
+      # @return [Objects] the objects that are not in the other
       # @raise (see #&)
       # @example
       #   heap = Memprof::Heap.capture
@@ -164,7 +164,7 @@ module Memprof
       #   p Memprof::Heap.capture.strings
       def inspect = "#<#{self.class} (#{size} objects)>"
 
-      # The first of them, for `pp`.
+      # The first objects, for `pp`.
       #
       # @api private
       def pretty_print(printer)
@@ -191,7 +191,7 @@ module Memprof
 
       def these_native(native) = Objects.new(@heap, native)
 
-      # What leads from one object to another; asked for when somebody wants to know.
+      # The label of the reference between two objects, fetched lazily.
       #
       # @api private
       Related = Struct.new(:native, :index) do

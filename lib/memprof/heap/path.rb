@@ -2,7 +2,7 @@
 
 module Memprof
   class Heap
-    # A way from a root to an object: what keeps it alive.
+    # A path from a GC root to an object: what retains it.
     #
     # @example
     #   KEPT = { "user:42" => Object.new }
@@ -13,7 +13,7 @@ module Memprof
     class Path
       include Enumerable
 
-      # @return [Array<Object>] from the root to the object; each has what led there as its {Object#label}
+      # @return [Array<Object>] from the root to the object, each with its reference as {Object#label}
       attr_reader :steps
 
       # @api private
@@ -49,13 +49,13 @@ module Memprof
       # @return [Object, nil] from the root on
       def [](index) = @steps[index]
 
-      # @return [Object] what the path leads to
+      # @return [Object] the object that the path leads to
       def target = @steps.last
 
-      # @return [Object] where it begins
+      # @return [Object] the root that it begins at
       def root = @steps.first
 
-      # @return [String] in words, from the first object that everybody knows
+      # @return [String] in words, from the first recognizable object on
       def to_s = @sentence
 
       # @return [String] for the console

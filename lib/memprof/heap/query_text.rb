@@ -2,7 +2,7 @@
 
 module Memprof
   class Heap
-    # Texts as the query language has them (docs/query.md).
+    # Texts in the syntax of the query language (docs/query.md).
     module QueryText
       ESCAPES = { "\\" => "\\\\", '"' => '\\"', "\n" => '\\n', "\r" => '\\r', "\t" => '\\t' }.freeze
       private_constant :ESCAPES

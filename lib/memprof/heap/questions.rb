@@ -2,11 +2,11 @@
 
 module Memprof
   class Heap
-    # The questions that a heap is asked most, with names of their own. Answers are hashes, as {Heap#ask}
-    # gives them, unless there is something better. Options that are nil are left to the question.
+    # The most frequent questions, as methods of their own. Answers are hashes, as returned by {Heap#ask},
+    # unless there is something better. For options that are nil, the question's default applies.
     module Questions
-      # The heap in numbers: objects and bytes by type, the largest classes, roots, how whole the dump is, the
-      # process.
+      # The heap in numbers: objects and bytes by type, the largest classes, roots, completeness of the dump,
+      # the process.
       #
       # @param limit [Integer, nil] classes; 5
       # @return [Hash{Symbol => Object}]
@@ -15,25 +15,25 @@ module Memprof
       def overview(limit: nil) = ask(:overview, limit: limit)
       alias_method :stats, :overview
 
-      # Where the RSS of the process went when its dump was written. Items add up to the RSS.
+      # Where the RSS of the process went when its dump was written. The items add up to the RSS.
       #
-      # @return [Memory, nil] nil if the dump does not say it: formats of other tools, a heap in memory, dumps
-      #   of systems without /proc
+      # @return [Memory, nil] nil if the dump lacks it: formats of other tools, a heap in memory, dumps of
+      #   systems without /proc
       # @example
       #   Memprof.dump_all("heap.memprof")
       #   memory = Memprof::Heap.open("heap.memprof").memory
       #   puts memory if memory
       def memory = ask(:memory)&.then { |answer| Memory.new(answer) }
 
-      # What is large: objects with paths that are alike, or a few that hold no one thing with most of it.
-      # What grows, {Verdict} knows of several heaps.
+      # Large things: objects with similar paths, or a few that retain most of the heap together. For growth
+      # across several heaps, see {Verdict}.
       #
-      # @param threshold [Numeric, nil] percent of what is reachable that a finding has at least; 1
+      # @param threshold [Numeric, nil] minimum percentage of the reachable bytes for a finding; 1
       # @param limit [Integer, nil] findings; 3
-      # @param own [String, nil] a regexp for the paths of the application's files; without one, the
-      #   application is what is no gem and no library of Ruby
+      # @param own [String, nil] a regexp for paths of application code; by default, every file outside gems
+      #   and the standard library
       # @return [Hash{Symbol => Object}] as {Verdict#answer}, with a `:sentence` for each of the `:findings`
-      # @raise [ArgumentError] if the threshold is no percentage, or the regexp is invalid
+      # @raise [ArgumentError] if the threshold is not a percentage, or the regexp is invalid
       # @example
       #   Memprof::Heap.capture.leaks(threshold: 5)[:findings].each { |finding| puts finding[:sentence] }
       def leaks(threshold: nil, limit: nil, own: nil)
@@ -57,7 +57,7 @@ module Memprof
       #
       # @param where [String, nil] a filter
       # @param limit [Integer, nil] texts; 20
-      # @param min [Integer, nil] equal strings that a text must have; 2
+      # @param min [Integer, nil] minimum number of equal strings per text; 2
       # @return [Hash{Symbol => Object}]
       # @raise [ArgumentError] if the filter is wrong
       # @example
@@ -66,14 +66,14 @@ module Memprof
         ask(:duplicates, where: where, limit: limit, min: min)
       end
 
-      # What an object retains, level by level: the dominator tree.
+      # The objects that an object retains, level by level: the dominator tree.
       #
-      # @param of [Object, String, nil] the object, or its address; from the roots if there is none
-      # @param by_class [Boolean, nil] objects of one class as one
+      # @param of [Object, String, nil] the object, or its address; by default the roots
+      # @param by_class [Boolean, nil] merge objects of one class
       # @param depth [Integer, nil] levels; 3
-      # @param limit [Integer, nil] branches of each; 10
+      # @param limit [Integer, nil] branches per level; 10
       # @param min [Integer, nil] bytes that a branch must retain; 1
-      # @return [Hash{Symbol => Object}] with `:branches` that are like it
+      # @return [Hash{Symbol => Object}] with nested `:branches` of the same form
       # @raise [ArgumentError] if there is no such object
       # @example
       #   Memprof::Heap.capture.tree(by_class: true, depth: 1)[:branches].map { |branch| branch[:class] }
@@ -81,34 +81,34 @@ module Memprof
         ask(:tree, of: of, by_class: by_class, depth: depth, limit: limit, min: min)
       end
 
-      # A shortest path from a root to an object: what keeps it alive.
+      # A shortest path from a root to an object: what retains it.
       #
       # @param object [Object, String, Integer] the object, or its address
-      # @return [Path, nil] nil if no root leads there
+      # @return [Path, nil] nil if it is unreachable from the roots
       # @raise [ArgumentError] if there is no such object
       # @example
       #   heap = Memprof::Heap.capture
       #   puts heap.path_to(heap.class_named("Comparable").first)
       def path_to(object) = one(object).path
 
-      # Paths to all objects that a filter chooses, merged to a tree.
+      # Paths to all objects that match a filter, merged into a tree.
       #
       # @param where [String] a filter
-      # @param limit [Integer, nil] branches of each; 8
+      # @param limit [Integer, nil] branches per level; 8
       # @return [Hash{Symbol => Object}] `:branches`, `:objects`, `:unreachable`
       # @raise [ArgumentError] if the filter is wrong
       # @example
       #   Memprof::Heap.capture.paths("class = Regexp", limit: 2)[:objects] > 1 # => true
       def paths(where, limit: nil) = ask(:path, where: where, limit: limit)
 
-      # What retains the objects that a filter chooses: paths that are alike but for indices and keys count
-      # together, as in `memprof leaks` of several dumps.
+      # Paths that retain the objects matching a filter, merged if they differ only in indices and keys, as in
+      # `memprof leaks` with several dumps.
       #
       # @param where [String, nil] a filter
       # @param limit [Integer, nil] the first N; 10
       # @return [Hash{Symbol => Object}] `:rows`, most objects first, each with `:class`, `:retained_by` (a
-      #   phrase: strings, and hashes with `:file` and `:line`), `:count`, `:size` in bytes; `:more`, how many
-      #   rows are left out; `:garbage`, objects that no root reaches
+      #   phrase: strings, and hashes with `:file` and `:line`), `:count`, `:size` in bytes; `:more`, number
+      #   of omitted rows; `:garbage`, objects that no root reaches
       # @raise [ArgumentError] if the filter is wrong
       # @example
       #   NOTES = Array.new(20) { { text: +"a note" } }
@@ -118,9 +118,9 @@ module Memprof
 
       # A shortest path between objects, as sheap finds it.
       #
-      # @param from [Object] from here; with one argument, from a root to here
+      # @param from [Object] the start; with one argument, the end of a path from a root
       # @param to [Object, nil]
-      # @return [Array<Object>, nil] both ends included; nil if there is none
+      # @return [Array<Object>, nil] both ends included; nil without a path
       # @example
       #   heap = Memprof::Heap.capture
       #   heap.find_path(heap.class_named("Comparable").first).last.name # => "Comparable"
@@ -139,10 +139,10 @@ module Memprof
       #   Memprof::Heap.capture.slots
       def slots(nearly_empty: nil) = ask(:slots, nearly_empty: nearly_empty)
 
-      # What changed between this heap and another one of the same process.
+      # The changes between this heap and another one of the same process.
       #
-      # @param other [Heap] of some time later
-      # @param later [Heap, nil] a third one: what is new in the second and still there in it survived
+      # @param other [Heap] a later one
+      # @param later [Heap, nil] a third one: what is new in the second and still in the third survived
       # @return [Diff]
       # @example
       #   before = Memprof::Heap.capture
@@ -155,12 +155,12 @@ module Memprof
       #
       # @param path_or_io [String, Pathname, IO]
       # @param format [Symbol, String, nil] `heapsnapshot` (Chrome's DevTools), `gml`, `gexf`, `dot`,
-      #   `collapsed`, `flamegraph`, `objects-csv`, `references-csv`, `mongo`; if nil, what the file's ending
-      #   says
+      #   `collapsed`, `flamegraph`, `objects-csv`, `references-csv`, `mongo`; by default, by the file's
+      #   extension
       # @param where [String, nil] a filter: only these objects
-      # @param limit [Integer, nil] objects at most, those that retain most; what the viewers can bear if nil
-      # @param depth [Integer, nil] levels of the dominator tree at most
-      # @param min_retained [Integer] bytes that an object must retain
+      # @param limit [Integer, nil] most objects, by retained size; by default what viewers can bear
+      # @param depth [Integer, nil] maximum levels of the dominator tree
+      # @param min_retained [Integer] minimum retained size in bytes
       # @return [Hash{Symbol => Integer}] `:objects`, `:references`, `:folded`, `:left_out`
       # @raise [ArgumentError] if there is no such format, or the filter is wrong
       # @raise [Memprof::Error] if it can't be written

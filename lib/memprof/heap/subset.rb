@@ -2,11 +2,11 @@
 
 module Memprof
   class Heap
-    # A set of objects and roots with the references between them, to be taken apart until the leak is left:
-    # memdump's operations under memdump's names. A set never changes; each operation makes another one.
+    # A set of objects and roots with the references between them, to narrow down until only the leak is left:
+    # memdump's operations under memdump's names. A set never changes; each operation returns a new one.
     #
-    # References to classes do not count unless {with_class_references} adds them. Operations mark objects
-    # with numbers ({annotation}): `references` by {parents_of}, `keepalive_count` by {interface_with}.
+    # References to classes do not count unless {with_class_references} adds them. Operations annotate objects
+    # with numbers ({annotation}): {parents_of} with `references`, {interface_with} with `keepalive_count`.
     #
     # @example Who holds the strings of a program?
     #   set = Memprof::Heap.capture.subset.common_cleanup
@@ -17,7 +17,7 @@ module Memprof
     class Subset
       include Enumerable
 
-      # No limit to the depth: there are never so many objects in a row.
+      # No depth limit: no chain of references is this long.
       DEEPEST = (2**32) - 1
       private_constant :DEEPEST
 
@@ -77,7 +77,7 @@ module Memprof
 
       # @param name [Symbol, String] `:references`, `:keepalive_count`
       # @param object [Object, String] a member, or its address
-      # @return [Integer, nil] the number that the member was marked with
+      # @return [Integer, nil] the number that the member was annotated with
       def annotation(name, object) = @native.annotation(name.to_s, id_of(object))
 
       # @param type [String, Symbol, Regexp] such as `"STRING"`
@@ -88,9 +88,9 @@ module Memprof
       # @return [Subset]
       def objects_of_class(name) = chosen("of_class", named(name))
 
-      # @param filter [String, nil] as {Heap#where} takes it; else a block
+      # @param filter [String, nil] as in {Heap#where}; otherwise pass a block
       # @yieldparam object [Object]
-      # @return [Subset] the members that are meant
+      # @return [Subset] the matching members
       # @raise [ArgumentError] if the filter is wrong
       def find_all(filter = nil, &block)
         return chosen("find_all", filter) if filter
@@ -100,52 +100,52 @@ module Memprof
       end
 
       # @param ratio [Float] between 0 and 1
-      # @param seed [Integer] the same members for the same number
-      # @return [Subset] each member with that probability
+      # @param seed [Integer] the same seed selects the same members
+      # @return [Subset] a sample that includes each member with that probability
       def sample(ratio, seed: Random.rand(2**64)) = made(@native.sample(Float(ratio), seed))
 
-      # @return [Array(Integer, Hash{String => Integer})] members without a known type; members by class
+      # @return [Array(Integer, Hash{String => Integer})] number of members of unknown type; counts by class
       def stats
         unknown, counts = @native.stats
         [unknown, counts.to_h]
       end
 
       # @param min [Integer]
-      # @return [Hash{Object => Integer}] members that refer to so many members or more, the fewest first
+      # @return [Hash{Object => Integer}] members with at least that many references, the fewest first
       def out_degree(min: 0) = @native.out_degree(min).to_h { |id, count| [Object.new(@heap, id), count] }
 
-      # Members that refer to members of another set.
+      # Members that reference members of another set.
       #
       # @param other [Subset, Objects]
-      # @param min [Integer] to more than so many
+      # @param min [Integer] require more than this many references
       # @param exclude_dump [Boolean] without members of the other set
-      # @return [Array(Subset, Hash{Object => Integer})] they, and to how many each refers
+      # @return [Array(Subset, Hash{Object => Integer})] the parents, and each one's number of references
       def parents_of(other, min: 0, exclude_dump: false)
         parents = made(@native.parents_of(native_of(other), min, !!exclude_dump))
         [parents, parents.to_h { |object| [object, parents.annotation(:references, object)] }]
       end
 
-      # One shortest path from the roots to each member of a set.
+      # A shortest path from the roots to each member of a set.
       #
       # @param other [Subset, Objects]
-      # @param root_dump [Subset, Objects, nil] begin here, and not at the roots
-      # @return [Subset] what is on the paths, with the references between it
+      # @param root_dump [Subset, Objects, nil] start here instead of at the roots
+      # @return [Subset] the objects on the paths, with the references between them
       def roots_of(other, root_dump: nil)
         made(@native.roots_of(native_of(other), root_dump && native_of(root_dump)))
       end
 
       # @param from [Object, String]
       # @param to [Object, String]
-      # @return [Array<Object>] a shortest path, both ends included; empty if there is none
+      # @return [Array<Object>] a shortest path, both ends included; empty without a path
       def find_path(from, to) = Objects.new(@heap, @native.find_path(id_of(from), id_of(to))).to_a
 
       # @param root [Subset, Objects] with one member
-      # @return [Subset] what that one reaches, with one reference to each
-      # @raise [ArgumentError] if it has not exactly one
+      # @return [Subset] everything that member reaches, with one reference to each
+      # @raise [ArgumentError] unless it has exactly one member
       def minimum_spanning_tree(root) = with(root, "minimum_spanning_tree")
 
       # @param object [Object, String]
-      # @return [Array<Object>] what it reaches, depth first, itself first
+      # @return [Array<Object>] everything it reaches, depth first, itself first
       def depth_first_visit(object)
         visited = Objects.new(@heap, @native.depth_first(id_of(object)))
         return visited.to_a unless block_given?
@@ -154,7 +154,7 @@ module Memprof
       end
 
       # @param other [Subset, Objects]
-      # @return [Object, nil] the nearest member that all paths from the roots to all of these lead through
+      # @return [Object, nil] the nearest member on all paths from the roots to all of these
       def nearest_common_dominator(other)
         id = @native.nearest_common_dominator(native_of(other))
         id && Object.new(@heap, id)
@@ -164,7 +164,7 @@ module Memprof
       # @return [Subset] members that reach all of these
       def common_ancestors(other) = with(other, "common_ancestors")
 
-      # Takes members out, and connects what referred to them with what they referred to.
+      # Removes members, and connects their referrers with what they referenced.
       #
       # @param entries [Subset, Objects]
       # @return [Subset]
@@ -175,14 +175,14 @@ module Memprof
       def without(entries) = with(entries, "without")
       alias_method :remove, :without
 
-      # What most people do first: takes weak references out, and collapses sets, arrays, hashes and the VM's
-      # own objects.
+      # A good first step: removes weak references, and collapses sets, arrays, hashes and VM-internal
+      # objects.
       #
       # @return [Subset]
       def common_cleanup = made(@native.plain("common_cleanup"))
 
-      # @return [Array(Subset, Array<String>)] without references to what is no member, and the addresses that
-      #   these led to, be there an object in the heap or not
+      # @return [Array(Subset, Array<String>)] the set without references to non-members, and the addresses of
+      #   their targets, whether or not the heap has an object there
       def remove_invalid_references
         set, objects, addresses = @native.remove_invalid_references
         others = Objects.new(@heap, objects).map(&:address)
@@ -190,65 +190,65 @@ module Memprof
       end
       alias_method :cleanup_references, :remove_invalid_references
 
-      # @return [Subset] members to which no member refers
+      # @return [Subset] members that no member references
       def roots = made(@native.plain("roots"))
 
       # @param parents [Subset, Objects]
-      # @return [Subset] these, and what they refer to
+      # @return [Subset] these, and what they reference
       def add_children(parents) = with(parents, "add_children")
 
       # @param max_size [Integer]
-      # @return [Subset] without what hangs on members that no member references and that reach so few
+      # @return [Subset] without unreferenced members that reach at most that many, and what only they reach
       def remove_small_components(max_size: 1) = with_node("remove_small_components", max_size)
 
       # @param object [Object, String]
-      # @return [Subset] everything that leads to it
+      # @return [Subset] everything that reaches it
       def root_of(object) = with_node("root_of", id_of(object))
 
       # @param object [Object, String]
-      # @param max_depth [Integer] references in a row
-      # @return [Subset] everything that it leads to
+      # @param max_depth [Integer] maximum length of a chain of references
+      # @return [Subset] everything that it reaches
       def subgraph_of(object, max_depth: DEEPEST)
         with_node("subgraph_of", id_of(object), max_depth.to_f.infinite? ? DEEPEST : max_depth)
       end
 
       # @param object [Object, String]
-      # @return [Subset] what stays reachable from the {roots} if this member is gone
+      # @return [Subset] members still reachable from the {roots} without this one
       def remove_node(object) = with_node("remove_node", id_of(object))
 
       # @param from [Subset, Objects]
-      # @return [Subset] members that these reach
+      # @return [Subset] members reachable from these
       def reachable_from(from) = with(from, "reachable_from")
 
-      # Where members outside of a set refer to members of it.
+      # References into a set from members outside of it.
       #
       # @param other [Subset, Objects]
-      # @return [Array(Subset, Subset)] those outside; those inside, marked with their `keepalive_count`: how
-      #   many members each reaches
+      # @return [Array(Subset, Subset)] the members outside; those inside, annotated with their
+      #   `keepalive_count`: how many members each reaches
       def interface_with(other) = @native.interface_with(native_of(other)).map { |native| made(native) }
 
       # @param other [Subset, Objects]
-      # @return [Subset] the other one, marked with the `keepalive_count` that its members have in this one
+      # @return [Subset] the other one, annotated with its members' `keepalive_count` in this one
       def update_keepalive_count(other) = with(other, "update_keepalive_count")
 
       # @param name [String]
       # @param members [Subset, Objects]
-      # @return [Subset] with one node of that name in place of the members
-      # @raise [ArgumentError] if there are none
+      # @return [Subset] with one node of that name instead of the members
+      # @raise [ArgumentError] if there are no members
       def group(name, members) = made(@native.group(name.to_s, native_of(members)).first)
 
-      # @return [Subset] the same, whose references lead to classes, too
+      # @return [Subset] the same, including references to classes
       def with_class_references = made(@native.plain("with_class_references"))
 
-      # Does nothing: in a {Heap}, classes have their names from the beginning.
+      # Does nothing: objects of a {Heap} always have class names.
       #
-      # @param add_reference_to_class [Boolean] as {with_class_references}
+      # @param add_reference_to_class [Boolean] like {with_class_references}
       # @return [Subset]
       def replace_class(add_reference_to_class: false) = add_reference_to_class ? with_class_references : self
       alias_method :replace_class_id_by_class_name, :replace_class
 
-      # @param other [Subset] of the same heap, or of one of some time later
-      # @return [Subset] members of the other one that this one does not have
+      # @param other [Subset] of the same heap, or of a later one
+      # @return [Subset] members of the other one that are not in this one
       def diff(other) = Subset.new(other.heap, @native.with_set("diff", other.native))
 
       # @param other [Subset, Objects]
@@ -273,13 +273,13 @@ module Memprof
         nil
       end
 
-      # Writes a dump, which can be opened again. memprof's format has the names of classes that are no
+      # Writes a dump, which can be opened again. memprof's format includes the names of classes that are not
       # members.
       #
       # @param path_or_io [String, Pathname, IO]
       # @param format [Symbol, nil] `:memprof` (JSON lines), `:objspace` or `:binary`; if nil, `:binary` for
-      #   what ends with `.memprof`, else `:memprof`
-      # @param compression [Symbol, nil] `:none`, `:gzip` or `:zstd`; if nil, what the ending says
+      #   names ending in `.memprof`, otherwise `:memprof`
+      # @param compression [Symbol, nil] `:none`, `:gzip` or `:zstd`; if nil, by the extension
       # @return [nil]
       # @raise [ArgumentError] if there is no such format
       # @raise [Memprof::Error] if it can't be written
@@ -326,7 +326,7 @@ module Memprof
         found ? found.id : raise(ArgumentError, "no object has the address #{object}")
       end
 
-      # As the extension reads names: `Session`, `/Plan/i`.
+      # Names as the extension reads them: `Session`, `/Plan/i`.
       def named(name)
         return name.to_s unless name.is_a?(Regexp)
 

@@ -4,7 +4,7 @@ require_relative "query_text"
 
 module Memprof
   class Heap
-    # Ways to choose objects that a heap and a collection share. Those who know sheap find its verbs.
+    # Selections that a heap and a list of objects share, named as in sheap.
     module Verbs
       # @return [Objects] strings
       def strings = where("type = STRING")
@@ -27,10 +27,10 @@ module Memprof
       # @return [Objects] modules
       def modules = where("type = MODULE")
 
-      # @return [Objects] what stands for a module in the ancestors of a class
+      # @return [Objects] proxies for included modules in the ancestors of a class
       def iclasses = where("type = ICLASS")
 
-      # @return [Objects] the VM's own objects
+      # @return [Objects] VM-internal objects
       def imemos = where("type = IMEMO")
 
       # @return [Objects] objects of extensions and of the VM, such as procs and threads
@@ -42,16 +42,16 @@ module Memprof
       # @return [Objects] regexps
       def regexps = where("type = REGEXP")
 
-      # @return [Objects] results of regexps
+      # @return [Objects] MatchData
       def matches = where("type = MATCH")
 
       # @return [Objects] large integers
       def bignums = where("type = BIGNUM")
 
-      # @return [Objects] symbols that are objects
+      # @return [Objects] symbols that occupy a heap slot
       def symbols = where("type = SYMBOL")
 
-      # @return [Objects] floats that are objects
+      # @return [Objects] floats that occupy a heap slot
       def floats = where("type = FLOAT")
 
       # @return [Objects] rational numbers
@@ -63,13 +63,13 @@ module Memprof
       # @return [Objects] compiled code
       def iseqs = of_imemo_type(:iseq)
 
-      # @return [Objects] inline caches of calls
+      # @return [Objects] inline caches of method calls
       def callcaches = of_imemo_type(:callcache)
 
       # @return [Objects] inline caches of constants
       def constcaches = of_imemo_type(:constcache)
 
-      # @return [Objects] what calls pass, where that takes an object
+      # @return [Objects] call infos that need an object
       def callinfos = of_imemo_type(:callinfo)
 
       # @return [Objects] lexical scopes
@@ -96,9 +96,9 @@ module Memprof
         where("type = #{name}")
       end
 
-      # @param type [Symbol, String] a kind of the VM's own objects, such as `:iseq`
+      # @param type [Symbol, String] a type of VM-internal object, such as `:iseq`
       # @return [Objects]
-      # @raise [ArgumentError] if that can be no such kind
+      # @raise [ArgumentError] if the name is invalid
       # @example
       #   Memprof::Heap.capture.of_imemo_type(:iseq).size > 100 # => true
       def of_imemo_type(type) = where("imemo = #{word(type).downcase}")
@@ -106,16 +106,16 @@ module Memprof
       # Classes and modules by their name.
       #
       # @param name [String, Symbol, Module]
-      # @return [Objects] one, mostly
+      # @return [Objects] usually one
       # @example
       #   Memprof::Heap.capture.class_named("Object").first.superclass.name # => "BasicObject"
       def class_named(name)
         where("(type = CLASS or type = MODULE) and not singleton and name = #{QueryText.quoted(name.to_s)}")
       end
 
-      # Objects whose `class` is this one; not those of its subclasses.
+      # Direct instances of a class, without those of its subclasses.
       #
-      # @param klass [Object, String, Symbol, Module] a class of the heap, or the name of one
+      # @param klass [Object, String, Symbol, Module] a class of the heap, or a name
       # @return [Objects]
       # @example
       #   Memprof::Heap.capture.instances_of("String").size > 100 # => true
@@ -126,8 +126,8 @@ module Memprof
       end
 
       # @yieldparam object [Object]
-      # @return [Objects] those for which the block is true. Where a filter can say it, {#where} is a thousand
-      #   times as fast
+      # @return [Objects] objects for which the block is true. Where a filter can express it, {#where} is a
+      #   thousand times faster
       # @example
       #   Memprof::Heap.capture.modules.select { |mod| mod.references.size > 100 }.size
       def filter(&block)
@@ -140,7 +140,7 @@ module Memprof
       alias_method :select, :filter
 
       # @yieldparam object [Object]
-      # @return [Objects] those for which the block is false
+      # @return [Objects] objects for which the block is false
       # @example
       #   Memprof::Heap.capture.classes.reject(&:name).size
       def reject(&block)
@@ -150,8 +150,8 @@ module Memprof
       end
 
       # @param count [Integer, nil] how many
-      # @param random [Random] where the numbers come from
-      # @return [Object, nil, Array<Object>] one, or so many, at random
+      # @param random [Random] source of the random numbers
+      # @return [Object, nil, Array<Object>] one at random, or an Array of them
       # @example
       #   Memprof::Heap.capture.strings.sample(3).size # => 3
       def sample(count = nil, random: Random)
@@ -165,7 +165,7 @@ module Memprof
       end
 
       # @param count [Integer, nil] how many
-      # @return [Object, nil, Array<Object>] the last, or so many
+      # @return [Object, nil, Array<Object>] the last one, or an Array of the last ones
       # @example
       #   Memprof::Heap.capture.strings.last.type # => :string
       def last(count = nil)
@@ -175,17 +175,17 @@ module Memprof
         all[[all.size - count, 0].max, count]
       end
 
-      # The largest.
+      # The largest objects.
       #
       # @param count [Integer] how many
       # @param by [Symbol, String] `:retained`, `:size`, `:length`, `:slot`, `:references`, `:generation`
-      # @return [Objects] the greatest first
-      # @raise [ArgumentError] if nothing is ordered by that
+      # @return [Objects] largest first
+      # @raise [ArgumentError] if objects can't be sorted by that
       # @example
       #   Memprof::Heap.capture.top(3).map(&:retained)
       def top(count = 10, by: :retained) = these_native(objects.native.top(count, by.to_s))
 
-      # @return [Hash{String => Objects}] by name of the class, the most objects first
+      # @return [Hash{String => Objects}] by class name, most objects first
       # @example
       #   Memprof::Heap.capture.group_by_class.first(3).map { |name, objects| [name, objects.size] }
       def group_by_class = objects.native.by_class.to_h { |name, native| [name, these_native(native)] }

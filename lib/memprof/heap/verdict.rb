@@ -4,13 +4,13 @@ require_relative "../native"
 
 module Memprof
   class Heap
-    # What grows from heap to heap of one process, what retains it, and which line allocated it. Heaps are
-    # merged to one tree: objects whose paths from the roots are alike, but for indices and keys, are one
-    # node, and nodes are compared. So 400 tenants that gain 40 strings each are one finding, and an object
-    # needs no identity. Each heap is reduced to that when it is added; of them, only the last is kept.
+    # Finds what grows from heap to heap of one process, what retains it, and which line allocated it. Heaps
+    # are merged into one tree: objects whose paths from the roots differ only in indices and keys are one
+    # node, and nodes are compared. So 400 tenants that gain 40 strings each are one finding, and objects need
+    # no identity. Each heap is reduced to that when added; only the last heap is kept.
     #
-    # LeakCanary's Shark finds growing objects so (`ObjectGrowthDetector`); BLeak ranks paths by what fixing
-    # them would free (Vilk and Berger, PLDI 2018).
+    # LeakCanary's Shark finds growing objects in the same way (`ObjectGrowthDetector`); BLeak ranks paths by
+    # what fixing them would free (Vilk and Berger, PLDI 2018).
     #
     # @example
     #   log = Array.new(100) { |number| "line #{number}" }
@@ -23,13 +23,13 @@ module Memprof
         @native = Native::Verdict.new
       end
 
-      # Adds the heap of a later time than the last, or of another process beside the last: workers of a
+      # Adds a heap: one later than the last, or one of another process at the same time, as workers of a
       # server count together.
       #
       # @param heap [Heap]
-      # @param beside [Boolean] whether it is of the same time as the last
+      # @param beside [Boolean] whether it is of the same time as the last one
       # @return [self]
-      # @raise [Memprof::Error] if its index can't be read any more
+      # @raise [Memprof::Error] if its index can no longer be read
       def add(heap, beside: false)
         raise ArgumentError, "a heap is needed, not #{heap.inspect}" unless heap.is_a?(Heap)
 
@@ -40,17 +40,17 @@ module Memprof
       # The verdict on the heaps so far. Bytes are exact; threads and fibers count with 16 KiB of stack.
       #
       # @param limit [Integer, nil] findings; 3
-      # @param threshold [Numeric, nil] of one heap: percent of what is reachable that a finding has; 1
-      # @param own [String, nil] a regexp for the paths of the application's files; without one, the
-      #   application is what is no gem and no library of Ruby
-      # @return [Hash{Symbol => Object}] `:findings`, what gained most first, each with `:class`, `:kind`
+      # @param threshold [Numeric, nil] for one heap: minimum percentage of the reachable bytes per finding; 1
+      # @param own [String, nil] a regexp for paths of application code; by default, every file outside gems
+      #   and the standard library
+      # @return [Hash{Symbol => Object}] `:findings`, largest gain first, each with `:class`, `:kind`
       #   (`"object"`, `"class"`, `"thread"`, `"fiber"`), `:retained_by` (in parts, places in files apart),
       #   `:trend` (`"grows"`, `"levels_off"`, `"unknown"` for two heaps, `"one_heap"` for what is large in
-      #   one), `:count` and `:size` (one number a heap; size with what is below), `:gained` (bytes),
-      #   `:generations` (first and last of those that were tracked), `:mostly`, `:why`, `:lines`, `:own`,
+      #   one), `:count` and `:size` (one number per heap; sizes include descendants), `:gained` (bytes),
+      #   `:generations` (first and last of the tracked ones), `:mostly`, `:why`, `:lines`, `:own`,
       #   `:example`; `:heaps`, `:seconds` between the first and the last, `:memory`, `:rss`, `:malloc` (bytes
-      #   in use), `:reachable`, `:more`, `:remarks`, and `:unknown`, why it is not known what grows, or nil
-      # @raise [ArgumentError] if no heap was added, the threshold is no percentage, or the regexp is invalid
+      #   in use), `:reachable`, `:more`, `:remarks`, and `:unknown`, why growth is unknown, or nil
+      # @raise [ArgumentError] if no heap was added, or the threshold or the regexp is invalid
       def answer(limit: nil, own: nil, threshold: nil)
         text = JSON.generate({ limit: limit, own: own, threshold: threshold }.compact)
         JSON.parse(@native.answer(text), symbolize_names: true, max_nesting: false)

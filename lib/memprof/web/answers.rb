@@ -2,10 +2,10 @@
 
 module Memprof
   class Web
-    # The last answers to questions about what never changes. Each is worked out once, however many wait for
-    # it.
+    # A cache of answers to questions about immutable data. Each answer is computed once, however many threads
+    # wait for it.
     class Answers
-      # One of them, with the lock of those who wait.
+      # An answer, with a lock for the threads that wait for it.
       class Answer
         def initialize
           @lock = Mutex.new
@@ -23,7 +23,7 @@ module Memprof
         @answers = {}
       end
 
-      # What was asked for longest ago makes room.
+      # Drops the least recently used answer if there are too many.
       def fetch(question, &work)
         answer = @lock.synchronize do
           @answers[question] = @answers.delete(question) || Answer.new

@@ -5,9 +5,9 @@ require_relative "response"
 
 module Memprof
   class Web
-    # The files of web/assets. Their names on pages have a digest of their contents, so that browsers may keep
-    # them always. What is served is what was there when the first page was made, found in a table: no path
-    # of a request reaches the file system.
+    # The files of web/assets. Their names on pages contain a digest of their contents, so browsers may cache
+    # them forever. Files are served as they were when the first page was rendered, from a table: no request
+    # path reaches the file system.
     module Assets
       DIRECTORY = File.expand_path("../../../web/assets", __dir__)
       TYPES = {

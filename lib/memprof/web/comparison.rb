@@ -2,7 +2,7 @@
 
 module Memprof
   class Web
-    # Two heaps side by side, or three, and what was asked of them already: heaps never change.
+    # Two or three heaps side by side, with cached answers: heaps never change.
     class Comparison
       attr_reader :entries
 
@@ -25,7 +25,7 @@ module Memprof
       def heaps
         @lock.synchronize do
           @overviews ||= @entries.map do |entry|
-            # The same question as that page asks: it is answered already, or will be.
+            # The question of the overview page: already answered, or reused there.
             overview = entry.answer(:overview, Pages::Overview::NUMBERS)
             { id: entry.id, name: entry.name, **overview.slice(:objects, :counts, :process) }
           end

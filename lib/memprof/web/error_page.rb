@@ -2,7 +2,7 @@
 
 module Memprof
   class Web
-    # What is shown in place of a page after an error.
+    # The page shown after an error.
     class ErrorPage < Page
       attr_reader :title, :entry
 
@@ -18,7 +18,7 @@ module Memprof
       def view = "error"
     end
 
-    # What is shown while a heap is opened.
+    # The page shown while a heap is opening.
     class WaitingPage < Page
       def initialize(heaps, entry)
         super(heaps)

@@ -22,7 +22,7 @@ module Memprof
 
       def contains(field, text)
         pattern = Regexp.escape(text).gsub("/", "\\/").gsub(/\p{Cc}/) { |char| format("\\x{%x}", char.ord) }
-        # Longer ones the language does not take.
+        # The language does not accept longer patterns.
         pattern.bytesize > LONGEST_PATTERN ? "#{field} ~ #{quoted(text)}" : "#{field} =~ /#{pattern}/i"
       end
 

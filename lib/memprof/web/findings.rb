@@ -5,7 +5,7 @@ require_relative "../verdict_wording"
 
 module Memprof
   class Web
-    # The answer of a verdict as pages show it: in sentences, with source.
+    # A verdict's answer for pages: in sentences, with source.
     module Findings
       AROUND = 2
       private_constant :AROUND
@@ -18,7 +18,7 @@ module Memprof
         { dumps: entries.map { |heap| { id: heap.id, name: heap.name } }, **answer, findings: around }
       end
 
-      # The line of the application with the lines beside it.
+      # The application's line with the lines around it.
       def around(finding)
         line = finding[:own] || finding[:lines].first
         line && Source.lines(line[:file], line[:line], around: AROUND)

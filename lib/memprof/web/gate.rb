@@ -9,7 +9,7 @@ module Memprof
   class Web
     # Compares secrets.
     module Secret
-      # In a time that does not reveal where they differ, nor how long the right one is.
+      # Takes a time that reveals neither where they differ nor the length of the right one.
       def self.same?(given, right)
         return false if given.nil?
 
@@ -18,19 +18,19 @@ module Memprof
       end
     end
 
-    # Who may see anything at all. A gate has one method, `answer(request)`: nil lets the request in, a
-    # {Response} is what it gets in place of its page.
+    # Access control. A gate has one method, `answer(request)`: nil admits the request, a {Response} is sent
+    # instead of the page.
     module Gate
-      # Lets no one in, and does not reveal that anything is there.
+      # Admits no one, and does not reveal that anything is there.
       class Closed
         def answer(_request) = Response.text(404, "Not found\n")
       end
 
-      # Lets in who has the token: in the address once, from then on in a cookie that no script and no other
-      # site can use. The token does not stay in the address, where history and screen shots have it.
+      # Admits clients with the token: in the address once, then in a cookie that no script and no other site
+      # can use. The token is removed from the address, as history and screenshots would show it.
       #
-      # A token that was made up here opens once. One that the user chose opens always, and scripts may send
-      # it as `Authorization: Bearer TOKEN`.
+      # A generated token works once. A token chosen by the user always works, and scripts may send it as
+      # `Authorization: Bearer TOKEN`.
       class Token
         attr_reader :token
 
@@ -38,9 +38,9 @@ module Memprof
           @chosen = !token.nil?
           @hidden = hidden
           @token = token || SecureRandom.urlsafe_base64(24)
-          # The workers of one server must take each other's cookies.
+          # The workers of one server must accept each other's cookies.
           @secret = @chosen ? derived("secret", 43) : SecureRandom.urlsafe_base64(32)
-          # Cookies know no ports: several servers of one machine need names of their own.
+          # Cookies ignore ports: several servers of one machine need distinct names.
           @cookie = "memprof_#{@chosen ? derived("name", 8) : SecureRandom.hex(4)}"
           @lock = Mutex.new
           @redeemed = false
@@ -63,7 +63,7 @@ module Memprof
           rest = request.params.except("token")
           query = "?#{URI.encode_www_form(rest)}" unless rest.empty?
           place = request.script_name.empty? ? "/" : request.script_name
-          # With two slashes at its beginning a path would be another host.
+          # A path that begins with two slashes would be another host.
           path = request.path.sub(%r{\A[/\\]+}, "/")
           secure = "; Secure" if request.origin.start_with?("https:")
           Response.redirect("#{request.script_name}#{path}#{query}",
@@ -91,8 +91,8 @@ module Memprof
         end
       end
 
-      # In an application: lets in whom its block permits, and who has its token. To all others there is
-      # nothing.
+      # In an application: admits requests that its block permits, and clients with its token. All others get
+      # 404.
       class Mounted
         TOKEN = "MEMPROF_WEB_TOKEN"
         SHORTEST = 8 # characters of a token
@@ -127,7 +127,7 @@ module Memprof
 
         private
 
-        # A block that fails has permitted nothing. What it raised is for who runs the application.
+        # A block that fails does not permit. Its exception is logged for the application's operator.
         def permitted?(request)
           @permitted&.call(request.env)
         rescue StandardError, ScriptError => e

@@ -18,14 +18,14 @@ module Memprof
 
       private
 
-      # Asks the heap a question. Parameters that are nil are left to the question.
+      # Asks the heap a question. For parameters that are nil, the question's default applies.
       def ask(question, **parameters)
         entry.answer(question, parameters.compact)
       rescue ArgumentError => e
         raise BadRequest, e.message
       end
 
-      # Long lists are cut into pages by the heap itself: no page is given more rows than it shows.
+      # The heap itself paginates long lists: a page never gets more rows than it shows.
       def each = EACH
 
       def part = { limit: each, offset: (number - 1) * each }

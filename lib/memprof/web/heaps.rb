@@ -8,20 +8,20 @@ require_relative "records"
 
 module Memprof
   class Web
-    # The heaps that there are to see, by number, and where more come from. Each is opened when it is first
-    # asked for. So many are open at once at most: then the least recently used
-    # heap is closed, and opened again on demand. What a request is about stays open as long as that takes.
+    # The available heaps, by number, and where more come from. Each is opened on first access. At most
+    # `max_open` are open at once: then the least recently used heap is closed, and reopened on demand. A heap
+    # stays open while a request uses it.
     #
-    # Dumps of the running process, and of a library, have numbers of their own, which stay: so their
-    # addresses are right in each worker of a server, and tomorrow.
+    # Dumps of the running process, and of a library, have permanent numbers: their addresses stay valid in
+    # each worker of a server, and tomorrow.
     class Heaps
       include Enumerable
 
-      # Heaps that are open at once by default.
+      # Maximum number of open heaps by default.
       MOST_OPEN = 8
-      # A comparison takes three.
+      # A comparison needs three.
       LEAST_OPEN = 3
-      # Comparisons that are kept: what is new and what is gone is found out once for all their pages.
+      # Comparisons that are cached: new and freed objects are computed once for all their pages.
       COMPARISONS = 4
       private_constant :COMPARISONS
 
@@ -51,14 +51,14 @@ module Memprof
         @max_open = number
       end
 
-      # Keeps heaps open while something is done with them, and makes room for those that are not open yet.
+      # Keeps heaps open during a block, and makes room for those that are not open yet.
       def using(*entries)
         entries.each(&:acquire)
         make_room
         yield
       ensure
         entries.each(&:release)
-        # More than may be open were in use.
+        # More heaps than the maximum may have been in use.
         make_room
       end
 
@@ -80,7 +80,7 @@ module Memprof
 
       def comparison(entries) = @comparisons.fetch(entries.map(&:id)) { Comparison.new(entries) }
 
-      # The verdict on heaps of one process, in the order of time.
+      # The verdict on heaps of one process, in chronological order.
       def verdict(entries)
         entries.each(&:prepare)
         heaps = entries.map(&:heap)
@@ -90,16 +90,16 @@ module Memprof
       end
 
       # Releases a heap's memory and files as soon as no page reads it any more. It stays in the list, and is
-      # opened again when it is asked for.
+      # reopened on demand.
       def close(id)
         entry = fetch(id)
         entry.unload
         forget_comparisons(entry)
-        # What a heap takes is not Ruby's memory, so Ruby would wait long until it looks for it.
+        # Heaps are not in Ruby's memory, so Ruby would not run GC for a long time.
         GC.start
       end
 
-      # Closes a heap, and takes it from the list.
+      # Closes a heap, and removes it from the list.
       def forget(id)
         entry = fetch(id)
         @lock.synchronize { @entries.delete(entry.id) }
@@ -111,7 +111,7 @@ module Memprof
 
       private
 
-      # A forked worker does not have the threads that open heaps, nor those that use them.
+      # A forked worker has neither the threads that open heaps nor those that use them.
       def after_fork
         @lock.synchronize do
           @pid = Process.pid

@@ -5,10 +5,10 @@ require_relative "../printable"
 
 module Memprof
   class Web
-    # Text that is HTML already. All other text is escaped wherever it gets into a page, and what String's own
-    # methods make of HTML is other text again: they return plain strings.
+    # Text that is already HTML. All other text is escaped wherever it is inserted into a page, and String's
+    # own methods return plain strings, which are escaped again.
     class Html < String
-      # Characters that act where they are shown, other than breaks and tabs.
+      # Control and formatting characters other than line breaks and tabs.
       UNSAFE = /[\p{Cc}\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069&&[^\n\t]]/
       EMPTY_ELEMENTS = %i[br hr img input link meta].freeze
       private_constant :UNSAFE, :EMPTY_ELEMENTS
@@ -21,7 +21,7 @@ module Memprof
       def to_s = self
 
       class << self
-        # Escapes what is not HTML already.
+        # Escapes everything that is not Html.
         def escape(value)
           return value if value.is_a?(Html)
 
@@ -34,7 +34,7 @@ module Memprof
           new(parts.flatten.compact.map { |part| escape(part) }.join(escape(separator)))
         end
 
-        # An element. Attributes that are nil or false are left out; true has no value.
+        # An element. Attributes that are nil or false are omitted; true means an attribute without a value.
         def tag(name, *content, **attributes)
           pairs = attributes.map { |key, value| attribute(key.to_s.tr("_", "-"), value) }
           return new("<#{name}#{pairs.join}>") if EMPTY_ELEMENTS.include?(name) && content.empty?

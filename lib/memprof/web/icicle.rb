@@ -2,12 +2,12 @@
 
 module Memprof
   class Web
-    # Where the frames of a flame graph lie that hangs from its root. Frames are lists: the position of the
-    # frame above (its own of the first), that of the name, own weight, weight with all below, objects, and
-    # the address of one, as the question `flame` answers them.
+    # Positions of the frames of a flame graph that hangs from its root. Frames are lists, as the question
+    # `flame` returns them: index of the parent (the first frame is its own), index of the name, own weight,
+    # total weight, objects, and the address of one.
     class Icicle
-      # A frame that is drawn: its position among all, name, depth, left edge and width in percent, weight
-      # with all below, objects, address of the one that retains most.
+      # A drawn frame: its index among all, name, depth, left edge and width in percent, total weight,
+      # objects, address of the one that retains most.
       Box = Struct.new(:index, :name, :depth, :left, :width, :total, :objects, :address)
 
       def initialize(names, frames)
@@ -24,7 +24,7 @@ module Memprof
 
       private
 
-      # The widest of each frame stands at its left.
+      # Each frame's widest child is leftmost.
       def place(kept, whole)
         below = kept.reject(&:zero?).group_by { |index| @frames[index][0] }
         boxes = []

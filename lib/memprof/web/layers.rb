@@ -2,9 +2,8 @@
 
 module Memprof
   class Web
-    # Where the objects of a drawn graph lie: a column for each level, what leads to the object at its left
-    # and what it leads to at its right. Nodes stand in the order of their neighbours that are nearer to the
-    # middle, so that few lines cross.
+    # Layout of a drawn graph: a column for each level, an object's referrers at its left and its references
+    # at its right. Nodes are ordered by their neighbors nearer to the middle, so few lines cross.
     class Layers
       WIDTH = 164
       HEIGHT = 35
@@ -55,7 +54,7 @@ module Memprof
         @columns.keys.sort.each_with_index { |level, index| place(@columns[level], index) }
       end
 
-      # By the mean place of the neighbours that are nearer to the middle.
+      # Sorts by the mean position of the neighbors nearer to the middle.
       def ordered(level)
         column = @columns[level].each_with_index.sort_by do |id, index|
           nearer = @beside[id].select { |other| @levels[other].abs < level.abs && @order.key?(other) }

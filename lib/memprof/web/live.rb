@@ -6,9 +6,8 @@ require_relative "live/request_recorder"
 
 module Memprof
   class Web
-    # The process that the application runs in: its dumps, and the requests that are traced; what it is, which
-    # of its objects are tracked and what malloc allocated is the same for all. Each worker of a server is one
-    # of its own; only dumps are seen by all.
+    # The process that the application runs in: its dumps and traced requests; its facts, tracked objects and
+    # malloc are global to the process. Each worker of a server has its own; only dumps are visible to all.
     class Live
       attr_reader :dumps, :recorder
 

@@ -2,7 +2,7 @@
 
 module Memprof
   class Web
-    # A page about the process that the application runs in. There is none where `memprof web` shows files.
+    # A page about the process that the application runs in; `memprof web`, which shows files, has none.
     class LivePage < Page
       def self.there?(heaps, _) = !heaps.live.nil?
 
@@ -17,10 +17,10 @@ module Memprof
 
       private
 
-      # This page after something was done, and which worker did it: the next page may be another one's.
+      # This page, with the action done and the worker that did it: another worker may serve the page.
       def done(what) = "#{self.class.path}?#{URI.encode_www_form(done: what, pid: Process.pid)}"
 
-      # What was done, as the address says, in one of these sentences.
+      # One of these sentences for the action done, as named by the address.
       def sentence(sentences)
         done = text(:done) or return
         words = sentences.fetch(done.to_sym) { raise BadRequest, "invalid done #{done[0, 40].inspect}" }

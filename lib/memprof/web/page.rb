@@ -7,11 +7,11 @@ require_relative "request"
 
 module Memprof
   class Web
-    # A page: a pure function of the heaps that are open, the parts of its path, and its parameters. {#data}
-    # is what it shows, and what its JSON twin is; its view (`web/views/NAME.erb`) only lays that out.
+    # A page: a pure function of the open heaps, its path captures, and its parameters. {#data} is its
+    # content, and its JSON twin; its view (`web/views/NAME.erb`) only lays that out.
     #
-    # A new page is a file in `pages/` and a view. Its class says its path, and which of its methods do what
-    # forms ask for:
+    # A new page is a file in `pages/` and a view. Its class declares its path, and which methods handle its
+    # forms:
     #
     #     class Slots < HeapPage
     #       at "/heaps/:heap/slots", title: "Slots", menu: "Slots", order: 70
@@ -20,8 +20,8 @@ module Memprof
       class << self
         attr_reader :path, :title, :menu, :order, :place, :assets, :routes
 
-        # `place` is where the page is in the menu, if not there itself; `assets` are scripts and style sheets
-        # besides those that all pages have.
+        # `place` is the page's place in the menu, if it is not an entry itself; `assets` are additional
+        # scripts and style sheets.
         def at(path, title: nil, menu: nil, order: 1000, place: path, assets: [])
           @path = path
           @title = title
@@ -33,7 +33,7 @@ module Memprof
           Page.all << self
         end
 
-        # The method is given the request, and gives the path to go on with.
+        # The method gets the request, and returns the path to redirect to.
         def post(path, action) = @routes << ["POST", path, action]
 
         def all
@@ -57,7 +57,7 @@ module Memprof
 
       def subjects = [entry].compact
 
-      # The data of the page: numbers of bytes are exact, unknown is nil.
+      # The data of the page: byte counts are exact, unknown values are nil.
       def data = raise(NotImplementedError, "#{self.class}#data")
 
       def title = self.class.title
@@ -68,7 +68,7 @@ module Memprof
 
       def assets = self.class.assets.to_a
 
-      # Of a list that is cut into pages.
+      # The page number of a paginated list.
       def number = integer(:page, 1)
 
       def redirect = nil
@@ -77,10 +77,10 @@ module Memprof
 
       private
 
-      # A part of the path that is a whole number; nil if it is none.
+      # A part of the path that is a whole number; nil if invalid.
       def captured_number(name) = Integer(captures.fetch(name), 10, exception: false)
 
-      # A parameter that is text; nil if it is not there or empty.
+      # A text parameter; nil if missing or empty.
       def text(name)
         value = params[name.to_s]
         value unless value.nil? || value.strip.empty?
@@ -95,7 +95,7 @@ module Memprof
         raise BadRequest, "invalid #{name} #{value.inspect}; expected a number from #{min} to #{max}"
       end
 
-      # A parameter that is a number; `words` say which.
+      # A numeric parameter; `words` describe the valid ones.
       def decimal(name, range, words)
         value = text(name) or return
         number = Float(value, exception: false)
@@ -104,7 +104,7 @@ module Memprof
         raise BadRequest, "invalid #{name} #{value.inspect}; expected #{words}"
       end
 
-      # The parameters `from` and `to`: a part of the time, in seconds after a moment.
+      # The parameters `from` and `to`: a time range, in seconds after a moment.
       def part_of_time(moment)
         from, to = %i[from to].map { |name| decimal(name, 0..Float::MAX, "seconds after #{moment}") }
         raise BadRequest, "to must be at least from" if to && to < from.to_f
@@ -112,7 +112,7 @@ module Memprof
         { from: from || 0.0, to: to } if from || to
       end
 
-      # The rows of this page of a list.
+      # This page's rows of a list.
       def rows_of_page(rows, each) = existing(rows.drop((number - 1) * each).first(each), number)
 
       def existing(rows, number)

@@ -15,7 +15,7 @@ module Memprof
         @heaps = heaps
       end
 
-      # What somebody waits for comes first.
+      # The page that the user waits for comes first.
       def run(entry)
         compare if @heaps.count.between?(2, @heaps.max_open)
         Pages::Overview.prepare(@heaps, entry)

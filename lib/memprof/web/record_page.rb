@@ -2,10 +2,10 @@
 
 module Memprof
   class Web
-    # A page about files of one kind, or one of them, that are no heaps.
+    # A page about files of one kind, or one of them, other than heaps.
     class RecordPage < Page
       class << self
-        # The kind of its files, which its path begins with.
+        # The kind of its files, by the beginning of its path.
         def kind = Records::PLACES.key(path[/\w+/])
 
         def there?(heaps, _) = heaps.records.any? { |record| record.kind == kind }
@@ -19,7 +19,7 @@ module Memprof
 
       def within(path = "") = "#{record.page_path}#{path}"
 
-      # The page of the file itself, below which its others are, has its name.
+      # The file's main page is titled by the file's name.
       def title = super || record.name
 
       def breadcrumbs

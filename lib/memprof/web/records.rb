@@ -7,12 +7,12 @@ require_relative "request"
 
 module Memprof
   class Web
-    # Files other than heaps that there are to see: traced requests, allocations that were tracked, recordings
-    # of malloc, requires of a boot. They have numbers of their own.
+    # Available files other than heaps: traced requests, tracked allocations, malloc recordings, requires of a
+    # boot. They have numbers of their own.
     class Records
       include Enumerable
 
-      # One file, read when it is first asked for.
+      # One file, read on first access.
       class Record
         attr_reader :id, :kind, :name, :path
 
@@ -34,7 +34,7 @@ module Memprof
         def page_path = "/#{Records::PLACES.fetch(@kind)}/#{@id}"
       end
 
-      # What pages of each kind are under.
+      # The first path segment of each kind's pages.
       PLACES = { trace: "traces", tracked: "tracked", malloc: "malloc", boot: "boots" }.freeze
 
       def initialize

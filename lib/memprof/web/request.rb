@@ -6,13 +6,13 @@ require_relative "../errors"
 
 module Memprof
   class Web
-    # What a browser or a script asked for makes no sense: 400.
+    # The request is invalid: 400.
     class BadRequest < StandardError; end
 
-    # It can't be done now, as it is being done already: 409.
+    # The action is already in progress: 409.
     class Conflict < Error; end
 
-    # There is nothing of that name: 404.
+    # Nothing has that name: 404.
     class NotFound < StandardError; end
 
     # A request, from the environment of Rack 2 or 3; the rack gem is not needed.
@@ -62,8 +62,8 @@ module Memprof
         @nonce ||= SecureRandom.urlsafe_base64(16)
       end
 
-      # What the middleware of an application has read can't be read again (Rack::MethodOverride, which Rails
-      # has).
+      # A form already read by middleware of the application can't be read again (Rails has
+      # Rack::MethodOverride).
       def already_read
         fields = @env["rack.request.form_hash"]
         return unless fields.is_a?(Hash) && !fields.empty?
@@ -78,7 +78,7 @@ module Memprof
       def self.decode(text, longest)
         raise BadRequest, "too long: the limit is #{longest} bytes" if text.bytesize > longest
 
-        # As bytes: what is no UTF-8 would be replaced without a word.
+        # Decoded as bytes: invalid UTF-8 would be replaced silently.
         pairs = URI.decode_www_form(text, Encoding::BINARY)
         pairs.each { |pair| pair.each { |part| part.force_encoding(Encoding::UTF_8) } }
         return pairs.to_h if pairs.flatten.all?(&:valid_encoding?)

@@ -51,7 +51,7 @@ module Memprof
         Response.redirect([@request.script_name + path, query].compact.join("?"))
       end
 
-      # A heap that is being opened is no mistake of who asks: the page looks again until it is there.
+      # A heap that is still opening is not an error: the page reloads until it is open.
       def opening(entry)
         response = render(202, WaitingPage.new(@heaps, entry))
         response.headers["retry-after"] = "1"

@@ -4,7 +4,7 @@ require "json"
 
 module Memprof
   class Web
-    # What goes back. Names of headers are lower case, which both Rack 2 and 3 take.
+    # A response. Header names are lower case, which both Rack 2 and 3 accept.
     class Response
       attr_reader :headers, :status, :body
 

@@ -2,11 +2,11 @@
 
 module Memprof
   class Web
-    # The table of paths: which page is at which, or which of its methods. Each page of `pages/` says its own
-    # ({Page.at}, {Page.post}).
+    # The routes: paths of pages, and of their actions. Each page of `pages/` declares its own ({Page.at},
+    # {Page.post}).
     class Router
-      # What was found: the class of a page, the parts of the path that it named, whether JSON is wanted, and
-      # the method that a POST calls.
+      # A match: the page's class, the captured parts of the path, whether JSON is wanted, and the method that
+      # a POST calls.
       Match = Struct.new(:page, :captures, :json, :action)
       Route = Struct.new(:verb, :pattern, :page, :action)
       private_constant :Route

@@ -5,11 +5,10 @@ require_relative "response"
 
 module Memprof
   class Web
-    # What every request is checked for, and what every answer carries. Who may see anything at all is for the
-    # {Gate}.
+    # Checks of every request, and headers of every response. Access control is up to the {Gate}.
     class Security
-      # Names under which the program may be asked for. A page of another site can have its own name lead to
-      # this machine (DNS rebinding), but it can't have its requests carry a number or `localhost`.
+      # Host names accepted in requests. A page of another site can have its own name resolve to this machine
+      # (DNS rebinding), but can't make its requests carry an IP address or `localhost`.
       class Hosts
         def initialize(names = [])
           @names = ["localhost", *names].map(&:downcase)
@@ -41,7 +40,7 @@ module Memprof
           "unknown host name #{request.host.inspect}; see `memprof web --host`\n")
       end
 
-      # What changes something must come from a page of this program, or from a script that has a token.
+      # Changes must come from a page of this program, or from a script that has a token.
       def cross_site_refusal(request)
         return if request.verb == "GET" || own?(request)
 
@@ -55,7 +54,7 @@ module Memprof
                  "frame-ancestors 'none'"
         {
           "content-security-policy" => policy, "x-content-type-options" => "nosniff",
-          # Not "no-referrer": with that browsers hide the origin of the pages' own forms, too.
+          # Not "no-referrer": then browsers would hide the origin of the pages' own forms, too.
           "x-frame-options" => "DENY", "referrer-policy" => "same-origin",
           "cross-origin-opener-policy" => "same-origin", "cross-origin-resource-policy" => "same-origin"
         }
@@ -63,9 +62,9 @@ module Memprof
 
       private
 
-      # Browsers say where a request comes from, in one way or the other (not the second one of pages whose
-      # policy is to have no referrer). Scripts carry their token in a header that no form can set, and that
-      # browsers do not add by themselves, as they do with names and passwords.
+      # Browsers send the origin of a request in one of two headers (but no Origin from pages with a
+      # no-referrer policy). Scripts send their token in a header that no form can set, and that browsers do
+      # not add by themselves, unlike names and passwords.
       def own?(request)
         site = request.header("Sec-Fetch-Site")
         return site == "same-origin" if site

@@ -6,18 +6,18 @@ require_relative "server/connection"
 
 module Memprof
   class Web
-    # Serves {Web} on a port of this machine: HTTP/1.1 with one request for each connection. It has of Rack
-    # what that needs: bodies of requests can be read, and those of answers are Arrays.
+    # Serves {Web} on a port of this machine: HTTP/1.1 with one request per connection. Implements the part of
+    # Rack that it needs: readable request bodies, and response bodies that are Arrays.
     #
-    # One thread waits for connections and for the heads of requests, however many and however slow they are.
-    # A request whose head is there goes to a fixed number of threads. Its body is read when the application
-    # reads it: of a request that is refused, nothing is kept.
+    # One thread waits for connections and request heads, however many and however slow they are. Requests
+    # with a complete head go to a fixed number of threads. A body is read when the application reads it:
+    # nothing of a refused request is stored.
     class Server
       THREADS = 16
-      # Connections that have not sent a head yet. The oldest makes room for the next.
+      # Maximum number of connections without a complete head. Beyond it, the oldest is dropped.
       WAITING = 400
-      # Requests that no thread has begun with. While there are as many, no connection is accepted: the next
-      # clients wait in the system's queue, and are answered in their turn.
+      # Maximum number of queued requests. While it is reached, no connection is accepted: further clients
+      # wait in the system's queue, and are served in turn.
       QUEUED = 400
       private_constant :THREADS, :WAITING, :QUEUED
 
@@ -33,7 +33,7 @@ module Memprof
         @answered = Queue.new
       end
 
-      # Starts to answer, in threads of its own.
+      # Starts serving, in background threads.
       def start
         @listener = TCPServer.new(@bind, @port)
         @port = @listener.addr[1]
@@ -50,7 +50,7 @@ module Memprof
         "http://#{host}:#{@port}/"
       end
 
-      # Answers what has been asked, and ends.
+      # Answers pending requests, and ends.
       def stop
         @stopping = true
         ring
@@ -70,7 +70,7 @@ module Memprof
         end
       end
 
-      # The pipe is full only if the other end has enough to wake up for.
+      # If the pipe is full, the other end is awake anyway.
       def ring = @wake.write_nonblock(".", exception: false)
 
       def accept_and_wait
@@ -95,10 +95,10 @@ module Memprof
           advance(connection)
         end
       rescue Errno::EMFILE, Errno::ENFILE
-        # There is no file left for the next connection.
+        # No descriptor is left for the next connection.
         drop_oldest || sleep(0.05)
       rescue SystemCallError
-        nil # who asked has gone
+        nil # the client has gone
       end
 
       def wait_for(connection)

@@ -5,8 +5,8 @@ require_relative "html"
 
 module Memprof
   class Web
-    # A file of web/views as a method: ERB in which `<%= %>` escapes whatever is not {Html}, and nothing can
-    # turn that off. As the code is evaluated in here, constants of Memprof and Web need no more than a name.
+    # Compiles a file of web/views into a method: ERB in which `<%= %>` always escapes everything but {Html}.
+    # The code is evaluated in this scope, so constants of Memprof and Web need no prefix.
     module Template
       DIRECTORY = File.expand_path("../../../web/views", __dir__)
       LOCK = Mutex.new
@@ -26,7 +26,7 @@ module Memprof
       end
 
       class << self
-        # Defines a method that fills in the template.
+        # Defines a method that renders the template.
         def define(owner, name)
           method = :"render_#{name.tr("/", "_")}"
           LOCK.synchronize { compile(owner, method, name) unless owner.method_defined?(method) }

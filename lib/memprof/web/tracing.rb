@@ -5,9 +5,9 @@ require_relative "live/request_recorder"
 
 module Memprof
   class Web
-    # Rack middleware that traces requests when the page `/live` of {Memprof::Web} asks for some: so many, and
-    # then no more. Until then it does nothing but hand requests on. What it traces is kept in memory, and
-    # written nowhere; {Memprof::Tracer} writes a file.
+    # Rack middleware that traces requests when the page `/live` of {Memprof::Web} asks for a number of them.
+    # Otherwise it only passes requests on. Traces are kept in memory and never written; {Memprof::Tracer}
+    # writes a file.
     #
     # Status, headers and body are passed on unchanged. Works with Rack 2 and 3 and requires neither.
     #
@@ -20,7 +20,7 @@ module Memprof
     #   config.middleware.insert(0, Memprof::Web::Tracing)
     class Tracing
       # @param app [#call] the Rack app
-      # @param recorder [Live::RequestRecorder] the one of this process's pages
+      # @param recorder [Live::RequestRecorder] shared with this process's pages
       # @example
       #   Memprof::Web::Tracing.new(->(_env) { [204, {}, []] }).call({}).first # => 204
       def initialize(app, recorder: Live::RequestRecorder.shared)
@@ -29,10 +29,10 @@ module Memprof
         recorder.installed = true
       end
 
-      # Runs the app, in a trace if one is wanted.
+      # Runs the app, traced if a trace is wanted.
       #
       # @param env [Hash] the Rack environment
-      # @return [Array] what the app returned
+      # @return [Array] the app's response
       # @example
       #   Memprof::Web::Tracing.new(->(env) { [200, {}, [env["PATH_INFO"]]] }).call({ "PATH_INFO" => "/" })
       def call(env)

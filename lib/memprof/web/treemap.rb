@@ -2,7 +2,7 @@
 
 module Memprof
   class Web
-    # Boxes in a box, each as large as what it stands for, and as square as can be: the squarified treemap of
+    # Nested boxes with areas proportional to their weights, as square as possible: the squarified treemap of
     # Bruls, Huizing and van Wijk (2000).
     module Treemap
       class << self
@@ -18,7 +18,7 @@ module Memprof
 
         private
 
-        # Takes as many areas into a row along the shorter side as make it squarer, and goes on with the rest.
+        # Adds areas to a row along the shorter side while it gets squarer, then goes on with the rest.
         def fill(areas, room)
           placed = []
           until areas.empty?
@@ -36,7 +36,7 @@ module Memprof
           worst(areas.first(count + 1), side) <= worst(areas.first(count), side)
         end
 
-        # The largest ratio of the sides of a box in such a row.
+        # The worst aspect ratio of a box in such a row.
         def worst(row, side)
           sum = row.sum(&:first)
           largest = row.first.first

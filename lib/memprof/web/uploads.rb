@@ -7,9 +7,9 @@ require_relative "response"
 
 module Memprof
   class Web
-    # `POST /upload?name=my_app`: takes a dump into the library, from clients that have the key
-    # (`Authorization: Bearer KEY`). The body is the dump as it is, compressed
-    # or not; it goes to the disk as it comes. The key is looked at before any of the body is read.
+    # `POST /upload?name=my_app`: adds a dump to the library, from clients with the key
+    # (`Authorization: Bearer KEY`). The body is the dump, compressed or not; it is streamed to disk. The key
+    # is checked before any of the body is read.
     class Uploads
       PATH = "/upload"
       CHUNK = 256 * 1024
@@ -19,7 +19,7 @@ module Memprof
         @library = library
         @key = key
         @limit = limit
-        # One dump is looked at after the other: each takes as much memory as a page of it would.
+        # Dumps are inspected one at a time: each takes as much memory as a page about it.
         @looking = Mutex.new
       end
 
@@ -69,7 +69,7 @@ module Memprof
         input = request.env["rack.input"]
         while (chunk = read(input))
           part.write(chunk)
-          chunk.clear # now, not when the collector comes
+          chunk.clear # now, not at the next GC
         end
         return if length.nil? || length == part.size
 
@@ -87,7 +87,7 @@ module Memprof
         Response.json(201, entry.to_h.merge(url: address))
       end
 
-      # Nothing more is read of who is refused.
+      # Nothing more is read from a refused client.
       def refuse(status, message)
         Response.json(status, { error: message }).tap { |response| response.headers["connection"] = "close" }
       end

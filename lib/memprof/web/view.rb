@@ -22,7 +22,7 @@ require_relative "helpers/trees"
 
 module Memprof
   class Web
-    # What templates see: the page, its data, and helpers.
+    # The context of templates: the page, its data, and helpers.
     class View
       include Helpers::Blocks
       include Helpers::Charts

@@ -6,7 +6,7 @@ require "rbconfig"
 module Memprof
   module CLI
     class Classic
-      # `--info`: the facts about this Ruby that a report of a problem needs.
+      # `--info`: the facts about this Ruby that a bug report needs.
       class Info
         def initialize(terminal)
           @terminal = terminal

@@ -7,7 +7,7 @@ require_relative "../../library"
 module Memprof
   module CLI
     class Classic
-      # Puts a dump into the library of this machine, compressed.
+      # Adds a dump, compressed, to this machine's library.
       class Keep
         COMPRESSED = /\.(?:gz|zst|memprof)\z/
         private_constant :COMPRESSED

@@ -5,7 +5,7 @@ require_relative "../scratch"
 module Memprof
   module CLI
     class Classic
-      # Has the process write a dump, by its signal, and waits for it.
+      # Makes the process write a dump, by its signal, and waits for it.
       class SignalDump
         BEGIN_SECONDS = 30
         private_constant :BEGIN_SECONDS
@@ -16,8 +16,8 @@ module Memprof
           @seconds = seconds
         end
 
-        # Yields the path of the dump: in a directory of this process, where it is copied to. With `keep` the
-        # process's own file stays where it is, too.
+        # Copies the dump into a directory of this process and yields its path. With `keep`, the process's own
+        # file is not removed.
         def take(keep:)
           refuse unless @target.answers_signal?
           arrival = Arrival.new(@target)
@@ -68,7 +68,7 @@ module Memprof
           @terminal.progress(nil)
         end
 
-        # The signal does nothing there, or ends the process.
+        # The process ignores the signal, or would end.
         def refuse
           raise Failure, "Process #{@target.pid} does not handle SIG#{@target.signal}: #{LiveProcess::HOW}"
         end

@@ -9,22 +9,22 @@ require "zlib"
 module Memprof
   module CLI
     class Classic
-      # Sends a dump to a server that runs `memprof web --library`, compressed.
+      # Uploads a dump, compressed, to a server that runs `memprof web --library`.
       class Upload
-        OPEN = 10 # seconds until the server must have answered at all
-        ANSWER = 900 # seconds in which it must have read the dump
-        CONTINUE = 2 # seconds to wait for a word of who refuses before all of the dump is sent
-        # What compressed files begin with: gzip, zstd, and memprof's binary format.
+        OPEN = 10 # seconds for the server to accept the connection
+        ANSWER = 900 # seconds for the server to read the dump
+        CONTINUE = 2 # seconds to wait for an early refusal before the whole dump is sent
+        # Magic numbers of compressed files: gzip, zstd, and memprof's binary format.
         COMPRESSED = ["\x1F\x8B".b, "\x28\xB5\x2F\xFD".b, "memprof\x89".b].freeze
         LOCAL = /\A(?:localhost|127\.[\d.]+|\[::1\])\z/
         TROUBLE = [SystemCallError, SocketError, IOError, Timeout::Error, Net::ProtocolError,
           Net::HTTPBadResponse].freeze
         private_constant :OPEN, :ANSWER, :CONTINUE, :COMPRESSED, :LOCAL, :TROUBLE
 
-        # The server said no.
+        # The server refused the dump.
         class Refused < StandardError; end
 
-        # A file as it is read, compressed with gzip or as it is; the block gets how many bytes were read.
+        # A file read as a stream, optionally gzipped; the block gets the number of bytes read.
         class Body
           PIECE = 262_144
           private_constant :PIECE
@@ -66,7 +66,7 @@ module Memprof
           raise Failure, "Invalid --url \"#{Printable.line(url)}\"; expected a server such as https://dumps.example"
         end
 
-        # `place` is where the dump stays if it can't be sent.
+        # `place` is the path that the dump keeps if it can't be sent.
         def initialize(dump, place, terminal, options)
           @dump = dump
           @place = place
@@ -89,7 +89,7 @@ module Memprof
 
         private
 
-        # By the address that was given: behind a proxy the server does not know its own.
+        # From the given address: behind a proxy, the server does not know its own.
         def page(number) = "#{place}#{@uri.path.delete_suffix("/upload")}/heaps/#{number}/"
 
         def place = "#{@uri.scheme}://#{@uri.host}:#{@uri.port}"
@@ -111,7 +111,7 @@ module Memprof
           Net::HTTP.start(@uri.hostname, @uri.port, use_ssl: @uri.scheme == "https", open_timeout: OPEN,
             read_timeout: ANSWER, continue_timeout: CONTINUE, max_retries: 0, &block)
         rescue StandardError => e
-          # Not among those above, as OpenSSL may not be there.
+          # Not in the list above, as OpenSSL may not be loaded.
           raise e unless e.class.name == "OpenSSL::SSL::SSLError"
 
           raise IOError, e.message
@@ -124,7 +124,7 @@ module Memprof
           request = Net::HTTP::Post.new("#{@uri.path}?#{URI.encode_www_form(query)}",
             "Authorization" => "Bearer #{@options[:key]}", "Content-Type" => "application/octet-stream",
             "User-Agent" => "memprof/#{VERSION}", **length)
-          # Net::HTTP takes what TLS itself sends for the server's word, and would wait for all of it.
+          # Net::HTTP takes TLS's own records for the server's response, and would wait for all of it.
           request["Expect"] = "100-continue" unless @uri.scheme == "https"
           request.body_stream = Body.new(file, compress: !compressed?) { |done| show(done, total) }
           request
@@ -159,7 +159,7 @@ module Memprof
           end
         end
 
-        # Nothing if that is no server of memprof.
+        # Empty if the server isn't memprof's.
         def parsed(body)
           found = JSON.parse(body.to_s)
           found.is_a?(Hash) ? found : {}

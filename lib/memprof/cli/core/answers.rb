@@ -5,7 +5,7 @@ require_relative "../../core/words"
 module Memprof
   module CLI
     class Core
-      # Answers as chap words them, line by line; sizes and offsets are hexadecimal as there.
+      # Answers in chap's wording, line by line; like chap's, sizes and offsets are hexadecimal.
       class Answers
         ANCHORS = {
           "register" => "register", "stack" => "stack", "static" => "statically", "external" => "externally"
@@ -14,7 +14,7 @@ module Memprof
           "anchored" => "an anchored allocation", "garbage" => "an allocation of garbage of Ruby",
           "leaked" => "a leaked allocation", "unreferenced" => "an unreferenced allocation"
         }.freeze
-        SIZES = 3 # of the blocks that objects of a class own
+        SIZES = 3 # shown of the blocks that objects of a class own
         private_constant :ANCHORS, :STATES, :SIZES
 
         def initialize(core, request)
@@ -60,7 +60,7 @@ module Memprof
           line(total(answer[:total]))
         end
 
-        # Of those that belong to objects of Ruby, whose they are.
+        # The owners of blocks owned by Ruby objects.
         def owners(answer)
           sorted(answer[:owners]).each do |row|
             line("Objects of #{Printable.line(row[:class])} own #{instances(row)}.")
@@ -93,8 +93,8 @@ module Memprof
           each_block(gap: true) { |block| place(block[:address]) }
         end
 
-        # Yields blocks, between comments on the extension of a set: what added a block to it, and what led to
-        # one that was there.
+        # Yields blocks, between comments on the extension of a set: which reference added a block to it, and
+        # which led to an earlier one.
         def each_block(gap: false)
           all = @core.each(@request.set, contents: @request.verb == "show", **@request.listed)
           @request.part(all).each do |block|
@@ -108,7 +108,7 @@ module Memprof
           end
         end
 
-        # What is at an address, and with `explain` why it is still there.
+        # Describes an address; with `explain` also its anchor, or its referrers.
         def place(address)
           return description(@core.describe(address)) if @request.verb == "describe"
 
@@ -118,7 +118,7 @@ module Memprof
           answer[:anchor] ? anchored(answer) : dangling(answer)
         end
 
-        # The calls that allocated it, if more is known than the line.
+        # The calls that allocated it, if more than the line is known.
         def stack(answer)
           calls = answer.fetch(:stack, [])
           return if calls.size < 2
@@ -149,7 +149,7 @@ module Memprof
           line(allocated(answer)) if answer[:allocated_at]
         end
 
-        # The class, or of the VM's own objects the type.
+        # The class, or the type of a VM-internal object.
         def object(answer) = Printable.line(answer[:of_class] || answer[:type])
 
         def kind(answer)
@@ -185,7 +185,7 @@ module Memprof
           answer[:referrers].each { |step| line("#{sentence(step)} references it.") }
         end
 
-        # What begins a sentence.
+        # The name at the start of a sentence.
         def sentence(step) = step_name(step).sub(/\A./, &:upcase)
 
         def origin(anchor)
@@ -279,7 +279,7 @@ module Memprof
           Printable.line([row[:allocated_at], *("(#{row[:method]})" if row[:method])].join(" "))
         end
 
-        # With the class of C++, if it has one, as chap has it.
+        # With the C++ class, if it has one, as in chap.
         def signed(block)
           signature = block[:signature]
           return "It matches pattern #{signature}." if signature.start_with?("%")

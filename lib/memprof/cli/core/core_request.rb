@@ -13,13 +13,13 @@ module Memprof
       class CoreRequest
         VERBS = %w[count summarize list enumerate show describe explain].freeze
         REGIONS = %w[stacks modules writable readonly rxonly inaccessible].freeze
-        # Sets that are relative to an address, and the numbers that follow it.
+        # Sets relative to an address, and the numbers that follow it.
         RELATED = {
           "allocation" => {}, "incoming" => {}, "exactincoming" => {}, "outgoing" => {}, "freeoutgoing" => {},
           "chain" => { offset: "OFFSET" },
           "reversechain" => { offset: "SOURCE-OFFSET", target_offset: "TARGET-OFFSET" }
         }.freeze
-        # Switches of chap, and what they are here.
+        # chap's switches, and their options here.
         SIZES = {
           "/minsize" => %i[min_size], "/maxsize" => %i[max_size], "/size" => %i[min_size max_size]
         }.freeze
@@ -32,16 +32,16 @@ module Memprof
         SHOWN = { "/skip" => :skip, "/showupto" => :limit, "/sortby" => :sort }.freeze
         SWITCHES = [*SIZES.keys, *REFERENCES.keys, *FLAGS, *SHOWN.keys, "/extend"].freeze
         HEX = /\A(?:0x)?\h{1,16}\z/i
-        # `/minincoming=1` is in chap's guide.
+        # chap's guide writes `/minincoming=1`.
         WITH_VALUE = %r{\A(/[a-z]+)=(.*)\z}i
         ADDRESSES = 1 << 64
-        # The greatest number that Ruby can drop or take.
+        # The largest number that Ruby can drop or take.
         MOST = (1 << 62) - 1
         private_constant :SIZES, :REFERENCES, :FLAGS, :SHOWN, :SWITCHES, :HEX, :WITH_VALUE, :ADDRESSES, :MOST
 
         attr_reader :verb, :set, :restrictions, :sort, :size, :show_ascii
 
-        # Words as a shell or a line of a script separates them.
+        # Words as split by a shell, or in a line of a script.
         def initialize(words)
           @words = words.dup
           @restrictions = {}
@@ -56,13 +56,13 @@ module Memprof
         def region? = REGIONS.include?(set)
         def of_blocks? = !dump? && !region? && !%w[arenas objects].include?(set)
 
-        # Whether the answer is less than it should be where blocks are missing.
+        # Whether the answer is incomplete if blocks are missing.
         def counts? = !dump? && !region?
 
-        # What is asked of Core#each.
+        # The options for Core#each.
         def listed = @comment_extensions ? { **@restrictions, comment_extensions: true } : @restrictions
 
-        # Of a list, what /skip and /showUpTo leave.
+        # The rows of a list that /skip and /showUpTo select.
         def part(all)
           return all if skip.zero? && limit.nil?
 
@@ -70,10 +70,10 @@ module Memprof
           limit ? all.take(limit) : all
         end
 
-        # Whether it is about an address, which need not be in a block.
+        # Whether it names an address, which need not be in a block.
         def place? = set == "allocation" && @restrictions.keys == [:of]
 
-        # The address that describe, explain and dump are about.
+        # The address for describe, explain and dump.
         def address = @restrictions[:of]
 
         private
@@ -131,7 +131,7 @@ module Memprof
           end
         end
 
-        # `N`, or `SIGNATURE=N`, which may come several times. Unlike sizes these are decimal.
+        # `N`, or `SIGNATURE=N`, which may be repeated. Unlike sizes, these are decimal.
         def read_references(key, switch, value)
           signature, count = value.match(/\A(?:(.+)=)?(\d{1,9})\z/)&.captures
           expected = "expected a decimal number, or SIGNATURE=NUMBER"
@@ -166,7 +166,7 @@ module Memprof
           address.downcase
         end
 
-        # As in chap, numbers are hexadecimal; sizes may have a unit.
+        # Numbers are hexadecimal, as in chap; sizes may have a unit.
         def number(name, text)
           return Integer(text, 16) if text && HEX.match?(text)
 

@@ -3,12 +3,12 @@
 module Memprof
   module CLI
     class Core
-      # A script of chap: one request a line, comments after `#`, `source FILE`, which is another script, and
-      # `redirect on`, after which each answer goes to a file of its own beside the core file.
+      # A chap script: one request per line, comments after `#`, `source FILE` for another script, and
+      # `redirect on`, after which each answer goes to its own file beside the core file.
       class Script
         include Enumerable
 
-        # Scripts in scripts.
+        # Maximum nesting of scripts.
         DEEPEST = 16
         private_constant :DEEPEST
 
@@ -17,8 +17,8 @@ module Memprof
           @file = file
         end
 
-        # Yields each request, and the file for its answer if that is redirected. Lines are read one by one,
-        # so that a wrong one does not hide the answers before it.
+        # Yields each request, and the file for its answer if redirected. Lines are read one by one, so an
+        # invalid one does not hide the answers before it.
         def each(&block)
           @redirected = false
           read(@source, 0, &block)
@@ -57,7 +57,7 @@ module Memprof
           raise UsageError, "redirect is followed by on or off"
         end
 
-        # As chap names it: core.4711.list_used_%RubyString::minsize:1000
+        # chap's naming: core.4711.list_used_%RubyString::minsize:1000
         def path(words)
           switch = false
           name = words.map do |word|

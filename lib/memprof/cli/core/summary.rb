@@ -12,7 +12,7 @@ module Memprof
         PLACES = 10
         private_constant :SIZES, :TYPES, :PLACES
 
-        # `source` is the core file or process, and the recording, as the command has them.
+        # `source` is the core file or process, and the recording, as command-line arguments.
         def initialize(command, terminal, source, core)
           @command = command
           @terminal = terminal
@@ -126,7 +126,7 @@ module Memprof
             .rows([*leaks[:rows], *leaks[:sizes]].max_by(SIZES) { |row| row[:bytes] })
         end
 
-        # The size whose leaked blocks have most bytes.
+        # The size with the most leaked bytes.
         def most_of_one_size
           size = leaks[:sizes].first&.fetch(:size)
           size ? { min_size: size, max_size: size } : {}

@@ -7,7 +7,7 @@ require_relative "../answers"
 
 module Memprof
   class Web
-    # A heap is not open yet: the page that waits shows how far it is.
+    # The heap is not open yet: the waiting page shows the progress.
     class Opening < StandardError
       attr_reader :entry
 
@@ -25,7 +25,7 @@ module Memprof
         KEPT = 50 # answers
         private_constant :PATIENCE, :KEPT
 
-        # How far the opening is: a stage of {Memprof::Heap.open}, and bytes.
+        # Opening progress: a stage of {Memprof::Heap.open}, and bytes.
         Progress = Struct.new(:stage, :done, :total)
 
         attr_reader :id, :name, :path, :state, :progress, :error, :size, :used
@@ -58,14 +58,13 @@ module Memprof
           end
         end
 
-        # Asks the heap a question. A heap never changes, so the same question has the same answer: the
-        # last ones are kept.
+        # Asks the heap a question. A heap never changes, so the last answers are cached.
         def answer(question, parameters)
           asked = heap
           @answers.fetch([question, parameters]) { asked.ask(question, **parameters) }
         end
 
-        # Whether it is a core file, which has blocks of malloc besides the heap. One of unknown origin is
+        # Whether it is a core file, which has malloc blocks besides the heap. A file of unknown origin is
         # read as a dump, if at all.
         def core?
           @is_core = @options[:max_bytes].nil? && Core.core?(@path) if @is_core.nil?
@@ -75,7 +74,7 @@ module Memprof
         # The core file; the first thread that asks reads its blocks.
         def core = @reading.synchronize { @core ||= Core.open(@path) }
 
-        # What a method of the core file answers, which is kept, too.
+        # The result of a method of the core file, also cached.
         def core_answer(method, *arguments, **parameters)
           asked = core
           @answers.fetch([asked, method, arguments, parameters]) do
@@ -88,7 +87,7 @@ module Memprof
           @lock.synchronize { start(&opened) if @state == :idle }
         end
 
-        # Somebody begins to use it: until they {release} it, it is not unloaded.
+        # Marks it as in use: until {release}, it is not unloaded.
         def acquire
           @lock.synchronize do
             @users += 1
@@ -96,7 +95,7 @@ module Memprof
           end
         end
 
-        # In the child of a fork it has no users (see {forget_users}), and who releases it was in the parent.
+        # In a forked child it has no users (see {forget_users}), as the one to release it was in the parent.
         def release
           @lock.synchronize do
             @users -= 1 if @users.positive?
@@ -104,7 +103,7 @@ module Memprof
           end
         end
 
-        # Who used it was a thread of the process that this one was forked from.
+        # The users were threads of the parent process.
         def forget_users
           @users = 0
         end
@@ -126,11 +125,11 @@ module Memprof
           end
         end
 
-        # Releases memory and files, even if it is in use; also those of an opening, which ends. It is opened
-        # again when it is asked for, and what could not be opened is tried again.
+        # Releases memory and files, even if in use; also cancels an opening. It is reopened on demand, and a
+        # failed opening is retried.
         def unload = stop(:idle)
 
-        # The same for good.
+        # The same, permanently.
         def close = stop(:closed)
 
         private
@@ -182,7 +181,7 @@ module Memprof
           release
         end
 
-        # Of a core file, which is read once for its heap and its blocks.
+        # A core file is read once for its heap and its blocks.
         def open_heap(&progress)
           core? ? heap_of(core, &progress) : Memprof::Heap.open(@path, **@options, &progress)
         end

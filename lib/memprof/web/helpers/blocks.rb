@@ -5,9 +5,9 @@ require_relative "../treemap"
 module Memprof
   class Web
     module Helpers
-      # Blocks of malloc, and pictures of memory.
+      # Malloc blocks, and pictures of memory.
       module Blocks
-        # What each part of the memory looks like.
+        # Colors of the parts of memory.
         PARTS = {
           "leaked" => "h0", "owned" => "h1", "garbage" => "h3", "native" => "h4", "free" => "h2"
         }.freeze
@@ -21,14 +21,14 @@ module Memprof
           "static" => "Variable at", "stack" => "Stack at", "register" => "Register",
           "external" => "Other mapping at"
         }.freeze
-        MEMORY = [1200, 260].freeze # of the picture, which is as wide as others
+        MEMORY = [1200, 260].freeze # size of the picture, which is as wide as others
         private_constant :PARTS, :STATES, :ANCHORS, :MEMORY
 
         def blocks_url(set, **query) = here("/blocks/list", set: set, **query)
 
         def block_url(address) = here("/blocks/at/#{address}")
 
-        # The writable memory as boxes; in that of Ruby's objects one for each type.
+        # The writable memory as boxes; Ruby's part has a box for each type.
         def memory_map(parts, types)
           whole = parts.map { |part| [part[:bytes], part] }
           boxes = Treemap.layout(whole, 0, 0, *MEMORY).map do |box, part|
@@ -40,7 +40,7 @@ module Memprof
 
         def state_of(block) = STATES.fetch(block[:state])
 
-        # What blocks of a group have in common.
+        # A link to the blocks of a group.
         def group_of_blocks(set, row)
           size = row[:size]
           name = size ? "blocks of #{Units.bytes(size)}" : row[:place] || row[:signature]
@@ -75,7 +75,7 @@ module Memprof
           box_of(box, title, style, part[:set] && blocks_url(part[:set]))
         end
 
-        # Only what belongs to them: the box has no garbage.
+        # Counts only owned blocks: the box excludes garbage.
         def types_in(box, types, whole)
           boxes_in(box, types, whole) { |row| row[:blocks][:bytes] }.map { |inner, row| type_box(inner, row) }
         end

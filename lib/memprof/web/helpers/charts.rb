@@ -6,18 +6,18 @@ require_relative "../treemap"
 module Memprof
   class Web
     module Helpers
-      # Pictures, as SVG. Each part is a link, and has a title with its numbers.
+      # SVG pictures. Each part is a link, and has a title with its numbers.
       module Charts
         WIDTH = 1200
         BARS_HEIGHT = 160
         MAP_HEIGHT = 420
-        # Room that a text in a box needs, in the picture's units.
+        # Space that text in a box needs, in the picture's units.
         LETTER = 7.2
         LINE = 17
         HUES = 8
         private_constant :WIDTH, :BARS_HEIGHT, :MAP_HEIGHT, :LETTER, :LINE, :HUES
 
-        # One bar for each row, in their order.
+        # One bar per row, in order.
         def bars(rows, value: :size, &name)
           most = rows.map { |row| row[value] }.max.to_i
           return Html.new if rows.size < 2 || most.zero?
@@ -29,7 +29,7 @@ module Memprof
           picture(parts, BARS_HEIGHT + LINE, "chart", "Groups in order")
         end
 
-        # What branches of the dominator tree retain, level by level, as far as there is room.
+        # Retained sizes of the dominator tree's branches, level by level, as far as there is room.
         def treemap(branches, rest)
           parts = branches.map { |branch| [branch[:sum], branch] }
           parts << [rest, nil] if rest.positive?
@@ -37,7 +37,7 @@ module Memprof
           picture(boxes, MAP_HEIGHT, "treemap", "Dominator tree as a treemap")
         end
 
-        # Pages by how full they are, in a cell.
+        # Pages by how full they are, in a table cell.
         def fill_bars(counts)
           most = [counts.max, 1].max
           parts = counts.each_with_index.map do |pages, index|
@@ -51,7 +51,7 @@ module Memprof
             aria_label: "Pages by share of used slots, in tenths: #{texts}")
         end
 
-        # A bar for each of some heaps, by name.
+        # A bar for each heap, by name.
         def series(sizes, names)
           most = [sizes.max.to_i, 1].max
           rows = names.zip(sizes).flat_map do |name, size|
@@ -63,7 +63,7 @@ module Memprof
 
         private
 
-        # So many seconds from left to right; what is before and after a part of them is covered.
+        # A time axis from left to right; the time outside the selected range is covered.
         def picture_of_time(parts, height, seconds, range, role:, label:)
           if range
             from, to = range.values_at(:from, :to).map { |at| 1200 * [(at || seconds) / seconds, 1].min }
@@ -76,7 +76,7 @@ module Memprof
             aria_label: label)
         end
 
-        # As a group, not as an image: the links in it are to be reached.
+        # A group rather than an image, so that its links are reachable.
         def picture(parts, height, style, label)
           Html.tag(:svg, parts, viewBox: "0 0 #{WIDTH} #{height}", class: style, role: "group",
             aria_label: label)
@@ -102,8 +102,8 @@ module Memprof
           Html.join([box_of(box, name, hue(branch[:class]), branch_url(branch), title), boxes])
         end
 
-        # Below the name of a box, as far as there is room: a part of it for each row, as large as its weight.
-        # The rest of the box stays empty.
+        # Boxes below the name of a box, if there is room: one for each row, sized by weight. The rest of the
+        # box stays empty.
         def boxes_in(box, rows, whole, &weight)
           left, top, width, height = box
           return [] if rows.empty? || width < 60 || height < 3 * LINE
@@ -141,7 +141,7 @@ module Memprof
           class_url(branch[:class])
         end
 
-        # The same colour for a class wherever it is.
+        # A class has the same color everywhere.
         def hue(name) = "h#{Zlib.crc32(name) % HUES}"
       end
     end

@@ -8,7 +8,7 @@ module Memprof
       # Objects and the references between them, drawn.
       module Graphs
         TITLE = 22 # characters in a box
-        LABEL = 13 # and at a line
+        LABEL = 13 # characters beside a line
         private_constant :TITLE, :LABEL
 
         def reference_graph(nodes, edges, of)
@@ -44,7 +44,7 @@ module Memprof
           Html.tag(:g, title, line, graph_label(edge, layers, levels), class: "line")
         end
 
-        # At the end that is farther from the middle, where there is but one line.
+        # At the end that is farther from the middle, where there is only one line.
         def graph_label(edge, layers, levels)
           from, to = edge.values_at(:from, :to).map { |id| levels[id] }
           return if edge[:label].nil? || from >= to
@@ -78,7 +78,7 @@ module Memprof
           end
         end
 
-        # What is not drawn: at the left what refers to the object, at the right what it refers to.
+        # References that are not drawn: referrers at the left, outgoing references at the right.
         def graph_more(node, x, y)
           return unless node[:address]
 
@@ -102,7 +102,7 @@ module Memprof
           Html.tag(:a, parts, href: target, class: node[:expanded] ? "more all" : "more")
         end
 
-        # Keys of one table often differ at their end only: so many characters of that stay.
+        # Keys of one table often differ only at their end: the `last` characters are preserved.
         def cut(text, longest, last = 0)
           return text if text.length <= longest
 

@@ -8,7 +8,7 @@ module Memprof
       # Flame graphs, drawn by the server; flame.js zooms.
       module Icicles
         ROW = 19 # pixels
-        MOST = 320 # frames of the first drawing
+        MOST = 320 # frames in the initial drawing
         LEAST = 0.15 # percent of the width
         READABLE = 1.6 # percent: narrower frames have no text
         TINTS = 12
@@ -48,7 +48,7 @@ module Memprof
 
         def short_name(name) = name.length > 200 ? "#{name[0, 200]}..." : name
 
-        # The colour of a class is the same everywhere; flame.js counts in the same way.
+        # A class has the same color everywhere; flame.js hashes in the same way.
         def tint(name)
           name.split("@", 2).first.to_s.each_codepoint.reduce(0) { |hash, char|
             (hash * 31 + char) % 9973

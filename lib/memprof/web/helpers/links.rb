@@ -6,8 +6,8 @@ require "uri"
 module Memprof
   class Web
     module Helpers
-      # Addresses of pages: those of the application begin with where it is mounted. Forms, which lead to the
-      # same page with other parameters.
+      # URLs of pages, which begin with the application's mount point, and forms, which lead to the same page
+      # with other parameters.
       module Links
         def url(path, **query)
           query = query.compact
@@ -62,8 +62,8 @@ module Memprof
 
         def menu_url(other) = url(other.path.sub(":heap") { page.entry.id.to_s })
 
-        # A field for a filter, and whatever else the page is asked by. With filter.js the page follows what
-        # is typed, and says what its lead says then.
+        # A form with a field for a filter and the page's other parameters. With filter.js, the page updates
+        # as the user types, and announces its new lead.
         def filter_form(*fields, where: true)
           kept = { "sort" => page.params["sort"] }.compact.map do |name, value|
             Html.tag(:input, type: "hidden", name: name, value: value)

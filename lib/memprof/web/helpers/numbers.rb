@@ -3,7 +3,7 @@
 module Memprof
   class Web
     module Helpers
-      # Numbers as people read them, in the words of the command. The exact one is in the title.
+      # Human-readable numbers, worded as in the command. The title has the exact one.
       module Numbers
         def bytes(value)
           return Html.new if value.nil?

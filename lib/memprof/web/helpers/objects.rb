@@ -34,7 +34,7 @@ module Memprof
           Html.tag(:span, "#{text[0, half]}...#{text[-half, half]}", title: text[0, 2000])
         end
 
-        # A list in a cell.
+        # A list in a table cell.
         def list(things) = Html.join(things.map { |thing| Html.tag(:div, yield(thing)) })
 
         def equal_strings(row, live)
@@ -81,7 +81,7 @@ module Memprof
 
         private
 
-        # Where the objects of a row are parted further: classes by line, lines by class.
+        # Where the objects of a row are subdivided: classes by line, lines by class.
         def group_url(by, row) = row[:where] && groups_url(by.to_s == "line" ? :class : :line, row[:where])
       end
     end

@@ -5,13 +5,13 @@ require_relative "../../malloc/estimates"
 module Memprof
   class Web
     module Helpers
-      # Recordings of malloc: consumption over time as a picture, and callers as a tree.
+      # Malloc recordings: consumption over time as a picture, and callers as a tree.
       module Recordings
-        HIGH = 170 # of bytes, in pixels
-        CALLS = 26 # of calls, below
+        HIGH = 170 # height of the bytes, in pixels
+        CALLS = 26 # height of the calls, below
         private_constant :HIGH, :CALLS
 
-        # A bar for each part of the time: the most that was live; RSS is a line, calls are below.
+        # A bar for each interval: its maximum of live bytes; RSS is a line, calls are below.
         def consumption(timeline, range = nil)
           parts = timeline[:parts]
           scale = { bytes: [parts.flat_map { |part| part.values_at(:live, :rss) }.max, 1].max,
@@ -27,7 +27,7 @@ module Memprof
             "#{Units.bytes(sample)} on average.", class: "note") if sample
         end
 
-        # Rows of a tree of stacks. Frames that have all bytes of the one above stand in its branch.
+        # Rows of a tree of stacks. A frame with all bytes of its parent shares the parent's branch.
         def stack_tree(rows, whole)
           branches = rows.slice_when do |above, row|
             row[:level] <= above[:level] || row[:bytes] < above[:bytes]
@@ -43,7 +43,7 @@ module Memprof
 
         private
 
-        # Those that are deeper than the first hang below it.
+        # Branches deeper than the first one are nested below it.
         def stack_branches(branches, whole)
           groups = branches.slice_when { |_, branch| branch.first[:level] <= branches.first.first[:level] }
           groups.map { |(first, *below)| Html.tag(:li, stack_branch(first, below, whole)) }
@@ -69,7 +69,7 @@ module Memprof
           row[:file] ? "#{object}, #{File.basename(row[:file])}:#{row[:line]}" : object
         end
 
-        # Parts side by side that are the same, with the place of the first one and how many they are.
+        # Runs of equal intervals, each with the index of the first one and their number.
         def runs(parts)
           alike = parts.each_with_index.chunk_while { |(part, _), (following, _)| part == following }
           alike.map { |run| [*run.first, run.size] }

@@ -3,12 +3,12 @@
 module Memprof
   class Web
     module Helpers
-      # Traced requests: their costs in words, when they came as a picture, their SQL statements and the lines
-      # that allocated most objects.
+      # Traced requests: their costs in words, a timeline, their SQL statements and the lines that allocated
+      # most objects.
       module Requests
-        HEIGHT = 130 # of the costs, in pixels
-        STRIP = 26 # of the numbers of requests, below
-        # Letters of a statement that are shown; the tooltip has the rest.
+        HEIGHT = 130 # height of the costs, in pixels
+        STRIP = 26 # height of the request counts, below
+        # Characters of a statement that are shown; the tooltip has the rest.
         SQL = 240
         private_constant :HEIGHT, :STRIP, :SQL
 
@@ -21,7 +21,7 @@ module Memprof
 
         def request_url(line) = url(page.within("/requests/#{line}"))
 
-        # A bar for each part of the time: as high as the most that a request cost, and a link to that one.
+        # A bar for each interval: as high as its most expensive request, and a link to that one.
         def timeline(timeline, kind, range = nil)
           parts = timeline[:parts]
           scale = { max: [parts.map { |part| part[:max] }.max, 1e-12].max,
@@ -31,7 +31,7 @@ module Memprof
             label: "Highest #{kind} of a request over time")
         end
 
-        # Tables within tables, as a list.
+        # Nested tables, as lists.
         def nested(value)
           return Html.escape(value.nil? ? "none" : value) unless value.is_a?(Hash) || value.is_a?(Array)
           return Html.tag(:span, "nothing", class: "quiet") if value.empty?
@@ -59,7 +59,7 @@ module Memprof
           Html.tag(:section, Html.tag(:h2, "SQL statements"), listed, rest)
         end
 
-        # The lines of one request, if it was traced with them.
+        # The lines of one request, if they were traced.
         def allocating_lines(record)
           objects = (record["tracers"] || record)["objects"] if record.is_a?(Hash)
           lines = objects["lines"] if objects.is_a?(Hash)
@@ -102,7 +102,7 @@ module Memprof
           Html.tag(:a, boxes, href: request_url(part[:line]), aria_label: words)
         end
 
-        # In how many requests, or whether in this one.
+        # The number of requests, or whether it happened in this one.
         def repeated(times)
           times.is_a?(Integer) ? (count(times) if times.positive?).to_s : (times ? "N+1" : "")
         end

@@ -3,7 +3,7 @@
 module Memprof
   class Web
     module Helpers
-      # Tables: sorted, and cut into pages, by the server.
+      # Tables, sorted and paginated by the server.
       module Tables
         def table(rows, **options)
           table = Table.new(self, rows, **options)
@@ -27,7 +27,7 @@ module Memprof
         end
       end
 
-      # A table in the making.
+      # A table builder.
       class Table
         Column = Struct.new(:heading, :kind, :key, :order, :content)
         private_constant :Column

@@ -5,11 +5,11 @@ require_relative "../../folded_path"
 module Memprof
   class Web
     module Helpers
-      # Who holds what: paths from the roots, and the dominator tree.
+      # Paths from the roots, and the dominator tree.
       module Trees
         def path(path) = Html.tag(:ol, FoldedPath.of(path).map { |step| path_step(step) }, class: "path")
 
-        # The dominator tree, to be opened and closed.
+        # The dominator tree, with branches that can be expanded.
         def branches(branch, whole = branch[:sum])
           items = branch[:branches].map { |below| Html.tag(:li, one_branch(below, whole)) }
           more, size = branch[:more]

@@ -7,8 +7,8 @@ require_relative "../heaps/entry"
 module Memprof
   class Web
     class Live
-      # Dumps that processes of an application took of themselves: all that were started in the same directory
-      # see them. The oldest make room for new ones.
+      # Dumps that an application's processes took of themselves, shared by all processes started in the same
+      # directory. The oldest ones are deleted to make room.
       class Dumps
         include Enumerable
 
@@ -16,17 +16,17 @@ module Memprof
         INDEX = ".memprof-index"
         SUFFIX = Memprof::Dump::InProgress::SUFFIX
         DIRECTORY = "MEMPROF_DIR"
-        SOON = 15_000 # milliseconds, after which there is at least a file
+        SOON = 15_000 # milliseconds until there is at least a file
         private_constant :INDEX, :SUFFIX, :DIRECTORY, :SOON
 
-        # One that is whole. Its number is when it was asked for, in milliseconds since 1970.
+        # A complete dump. Its number is the time of its request, in milliseconds since 1970.
         Dump = Struct.new(:number, :pid, :path, :bytes) do
           def name = "#{time.strftime("%F %T")}, process #{pid}"
 
           def time = Time.at(Rational(number, 1000)).utc
         end
 
-        # One that is being written, for the page that waits.
+        # A dump being written, for the waiting page.
         Writing = Struct.new(:id, :name, :progress)
 
         def initialize(directory = nil, kept: KEPT)
@@ -52,7 +52,7 @@ module Memprof
           super() { |dump| dump.number == number }
         end
 
-        # Begins a dump: a forked child writes it, while the program goes on.
+        # Starts a dump: a forked child writes it while the program continues.
         def take
           @lock.synchronize do
             raise Conflict, "process #{Process.pid} is already writing a dump" if
@@ -103,7 +103,7 @@ module Memprof
           []
         end
 
-        # Of our own files: anybody may put one into a directory for all.
+        # Counts only our own files: anyone may put one into a world-writable directory.
         def size(path)
           stat = File.lstat(path)
           stat.size if stat.file? && stat.owned?
@@ -117,7 +117,7 @@ module Memprof
           [Process.clock_gettime(Process::CLOCK_REALTIME, :millisecond), last + 1].max
         end
 
-        # Between its number and its file: here, or in another worker, of which nothing is known.
+        # In progress, but without a file yet: here, or in another worker, whose state is unknown.
         def starting(number)
           return (0 if @thread&.alive?) if @number == number
 

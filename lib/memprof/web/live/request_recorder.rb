@@ -7,16 +7,16 @@ require "memprof/trace/journal"
 module Memprof
   class Web
     class Live
-      # Traces the next so many requests of this process, and keeps what they did.
+      # Traces the next N requests of this process, and records what they did.
       #
-      # While none is wanted, a request pays for one comparison: calls are put back as soon as the last one is
-      # through.
+      # While no trace is wanted, a request only costs one comparison: instrumented methods are restored as
+      # soon as the last one finishes.
       class RequestRecorder
         MOST = 500 # requests
-        # In the environment of requests to these pages, which are not to be shown.
+        # Set in the environment of requests to these pages, which are not shown.
         OWN = "memprof.web"
 
-        # Where a request's report goes.
+        # Receives a request's report.
         Sink = Struct.new(:recorder, :env, :round) do
           def write(record)
             tracers = Native.quiet { record["tracers"].to_h }
@@ -40,7 +40,7 @@ module Memprof
 
         def wanted? = @left.positive?
 
-        # Forgets the requests that are kept, and traces the next ones.
+        # Discards the recorded requests, and traces the next ones.
         def start(count)
           raise ArgumentError, "invalid count; expected 1 to #{MOST} requests" unless count.between?(1, MOST)
 
@@ -53,7 +53,7 @@ module Memprof
           end
         end
 
-        # Traces no more; what was traced stays.
+        # Stops tracing; recorded requests remain.
         def stop
           @lock.synchronize do
             check_process
@@ -63,7 +63,7 @@ module Memprof
           end
         end
 
-        # Runs a block, in a trace if it is its turn.
+        # Runs a block, traced if it is its turn.
         def trace(env, &block)
           round = claim
           return yield unless round
@@ -99,7 +99,7 @@ module Memprof
 
         private
 
-        # What was wanted of the parent is not wanted of its copy.
+        # A forked child does not continue its parent's tracing.
         def check_process
           after_fork unless @pid == Process.pid
         end
@@ -111,7 +111,7 @@ module Memprof
           @wanted = @left = @running = 0
         end
 
-        # Unless there is no next one, as somebody stopped it.
+        # Unless somebody stopped tracing.
         def uncount
           @left += 1 unless @stopped
         end

@@ -7,7 +7,7 @@ require_relative "../../core/writable"
 module Memprof
   class Web
     module Pages
-      # A page about the blocks of malloc in a core file.
+      # A page about the malloc blocks in a core file.
       class CorePage < HeapPage
         def self.there?(_heaps, entry) = entry.core?
 
@@ -15,22 +15,22 @@ module Memprof
 
         private
 
-        # Puts a question to the core file.
+        # Asks the core file a question.
         def core(question, *arguments, **parameters)
-          image # which says if there is none
+          image # raises if there is no core file
           entry.core_answer(question, *arguments, **parameters)
         rescue ArgumentError, Unsupported => e
           raise BadRequest, e.message
         end
 
-        # The core file itself, for questions about one address, whose answers are not kept.
+        # The core file itself, for questions about one address, whose answers are not cached.
         def image
           raise NotFound, "#{entry.name} is no core file: only these have blocks of malloc" unless entry.core?
 
           entry.core
         end
 
-        # The words of the heap for an object at an address: nil if there is no Ruby in the file.
+        # The heap's description of the object at an address: nil if the file has no Ruby.
         def object_text(address)
           heap.at(address)&.to_s if ruby?
         end
@@ -67,7 +67,7 @@ module Memprof
           }
         end
 
-        # Blocks that are alike, most bytes first: by what they begin with, by their owner, or by their size.
+        # Groups of similar blocks, most bytes first: by signature or pattern, or else by size.
         def groups(set)
           answer = core(:summarize, set)
           rows = answer[:rows].map { |row| { signature: row[:name], **row.slice(:place, :count, :bytes) } }
@@ -77,7 +77,7 @@ module Memprof
         end
       end
 
-      # Blocks of a set, the largest first.
+      # Blocks of a set, largest first.
       class BlockList < CorePage
         at "/heaps/:heap/blocks/list"
 
@@ -90,7 +90,7 @@ module Memprof
           threadonlyanchored: "reachable from threads only",
           free: "free", threadcached: "free, in the cache of a thread", allocations: "all"
         }.freeze
-        # Sets about one address.
+        # Sets relative to an address.
         RELATED = { incoming: "that reference", outgoing: "referenced by" }.freeze
         HEAD = 32 # bytes of a block that the list shows
         private_constant :HEAD
@@ -111,7 +111,7 @@ module Memprof
 
         def set = @set ||= choice(:set, of ? RELATED.keys : SETS.keys, of ? :incoming : :used)
 
-        # The address that a set is about.
+        # The address that the set is relative to.
         def of
           address = text(:of) or return
           return address if address.match?(/\A0x\h{1,16}\z/)
@@ -140,7 +140,7 @@ module Memprof
         end
       end
 
-      # One block of malloc: what it contains, why it is still there, and what references it.
+      # One malloc block: its contents, why it is still there, and what references it.
       class Block < CorePage
         at "/heaps/:heap/blocks/at/:address"
 
@@ -172,7 +172,7 @@ module Memprof
           end
         end
 
-        # Lines; zeros that fill several are one line.
+        # Lines; several lines of zeros are merged into one.
         def contents
           lines = Core::Words.lines(answer[:start], image.words(answer[:start], [answer[:size], SHOWN].min))
           lines.chunk_while { |one, other| one.match?(ZEROS) && other.match?(ZEROS) }.flat_map do |alike|
@@ -180,7 +180,7 @@ module Memprof
           end
         end
 
-        # Where in a library the first word points to.
+        # The library that the first word points into.
         def signature_place
           signature = answer[:signature]
           image.describe("0x#{signature}")[:file] if signature&.match?(/\A\h+\z/)
@@ -188,7 +188,7 @@ module Memprof
 
         def all_named(steps) = steps.map { |step| named(step) }
 
-        # With the words of the heap for an object.
+        # With the heap's description of an object.
         def named(step) = step[:object] ? step.merge(text: object_text(step[:object])) : step
       end
     end

@@ -3,8 +3,8 @@
 module Memprof
   class Web
     module Pages
-      # `/boots/1`: what each file that a program required brought, as a tree, by gem and by file. `min=` is
-      # the percentage of the total below which a file of the tree is left out.
+      # `/boots/1`: the cost of each file that a program required, as a tree, by gem and by file. Files of the
+      # tree below `min=` percent of the total are omitted.
       class BootPage < RecordPage
         at "/boots/:id"
 
@@ -24,7 +24,7 @@ module Memprof
 
         private
 
-        # The program itself is always there. What is below a file that is left out is smaller still.
+        # The program itself is always shown. Files below an omitted one are smaller still.
         def requires(files)
           minimum = content.total[sort] * min / 100
           rows = files.flat_map { |file| file.each.to_a }

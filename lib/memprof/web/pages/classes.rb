@@ -3,12 +3,12 @@
 module Memprof
   class Web
     module Pages
-      # A class or module: where it stands, what is in it, its instances.
+      # A class or module: its place in the hierarchy, its contents, its instances.
       class ClassPage < HeapPage
         at "/heaps/:heap/classes/:class", place: "/heaps/:heap/namespaces"
 
         SITES = 15
-        # Of subclasses, constants, methods.
+        # Limit for subclasses, constants, methods.
         PARTS = 30
         MOST = 10_000
         private_constant :SITES, :PARTS, :MOST
@@ -22,8 +22,8 @@ module Memprof
           super + [["Classes", here("/namespaces")], *above]
         end
 
-        # The VM's own objects have no class that could be looked at, and some dumps have objects without
-        # their classes: these are a list.
+        # VM-internal objects have no class to show, and some dumps have objects without their classes: these
+        # are shown as a list.
         def redirect
           answer
           nil
@@ -54,12 +54,12 @@ module Memprof
         def query(name) = URI.encode_www_form(under: name)
       end
 
-      # Classes and modules as the tree of their names.
+      # Classes and modules as a tree of their names.
       class Namespaces < HeapPage
         at "/heaps/:heap/namespaces", menu: "Classes", order: 50
 
         SORT = %i[retained size count classes name].freeze
-        # Constants of a level; of those in it more are shown on a page of their own.
+        # Constants of a level; a page of its own shows more of those in one namespace.
         LIMIT = 100
         MOST = 10_000
         private_constant :LIMIT, :MOST

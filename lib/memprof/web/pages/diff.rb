@@ -3,8 +3,8 @@
 module Memprof
   class Web
     module Pages
-      # A page about two or three heaps: `a`, `b` and perhaps `c` are their numbers, in the order of time.
-      # What it links to is in the second heap, unless it is gone there.
+      # A page about two or three heaps: `a`, `b` and optionally `c` are their numbers, in chronological
+      # order. Its links lead to the second heap, unless the object was freed there.
       class DiffPage < Page
         def comparison
           @comparison ||= heaps.comparison(entries)
@@ -26,7 +26,7 @@ module Memprof
 
         private
 
-        # Asks the comparison a question, about what the filter chooses.
+        # Asks the comparison a question about the filtered objects.
         def ask(question, **parameters)
           raise BadRequest, "a comparison needs two heaps: a=1&b=2" unless text(:a) && text(:b)
 
@@ -36,7 +36,7 @@ module Memprof
         def names = entries.map(&:name)
       end
 
-      # `/diff?a=1&b=2&c=3`: what changed from one heap to the next. Without heaps, which there are.
+      # `/diff?a=1&b=2&c=3`: the changes from one heap to the next. Without parameters, a choice of heaps.
       class Diff < DiffPage
         at "/diff"
 
@@ -47,7 +47,7 @@ module Memprof
         SURVIVORS = 12
         private_constant :OWNERS, :ROWS, :SURVIVORS
 
-        # Two or three heaps need no choice.
+        # With two or three heaps, there is nothing to choose.
         def redirect
           return if text(:a) || text(:b) || !heaps.count.between?(2, 3)
 
@@ -105,7 +105,7 @@ module Memprof
         def sort = choice(:sort, SORT, "retained")
       end
 
-      # `/diff/interface?a=1&b=2`: where old objects refer to new ones, and what that retains.
+      # `/diff/interface?a=1&b=2`: references from old objects to new ones, and what those retain.
       class DiffInterface < DiffPage
         at "/diff/interface", title: "References from old to new objects"
 

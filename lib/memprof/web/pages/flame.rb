@@ -3,7 +3,7 @@
 module Memprof
   class Web
     module Pages
-      # `/heaps/1/flame`: what keeps what alive, as a flame graph of the dominator tree.
+      # `/heaps/1/flame`: the dominator tree as a flame graph.
       class Flame < HeapPage
         at "/heaps/:heap/flame", menu: "Flame graph", order: 25, assets: %w[flame.js flame.css]
 

@@ -5,8 +5,8 @@ require "stringio"
 module Memprof
   class Web
     module Pages
-      # `/heaps/1/graph/0x7f..`: the references around an object. `expand` names objects whose neighbours are
-      # wanted, too, with commas between them; `format` (gml or dot) makes a file of what is to be seen.
+      # `/heaps/1/graph/0x7f..`: the references around an object. `expand` lists further objects whose
+      # neighbors are shown, separated by commas; `format` (gml or dot) downloads the graph as a file.
       class Graph < HeapPage
         at "/heaps/:heap/graph/:address", place: "/heaps/:heap/objects/:address", assets: %w[graph.css]
 

@@ -3,11 +3,11 @@
 module Memprof
   class Web
     module Pages
-      # Objects in groups by what they have in common, and in those by something else.
+      # Objects in groups, and optionally in subgroups by something else.
       class Groups < HeapPage
         at "/heaps/:heap/groups", menu: "Groups", order: 30, assets: %w[filter.js]
 
-        # What objects are grouped by, with its name.
+        # Grouping criteria, with their names.
         BY = {
           class: "class", line: "line", application: "line of the application", file: "file", gem: "gem",
           method: "method", type: "type", generation: "generation", age: "age", size: "size",
@@ -17,13 +17,13 @@ module Memprof
         # Groups that contain groups of their own kind.
         TREES = %i[namespace superclass].freeze
         SORT = %i[retained size count name].freeze
-        # Their keys have an order, which a chart shows.
+        # Criteria whose keys have an order, shown in a chart.
         CHARTED = %i[age generation size length].freeze
         BARS = 100
-        # Groups that the picture is made of at most.
+        # Maximum number of groups that the chart is made from.
         READ = 5000
         WITHIN = 5
-        # Groups of a page if there are groups in them: a row for each, and one for those that are left out.
+        # Groups per page if they have subgroups: a row for each, and one for the omitted ones.
         EACH_WITH_GROUPS = 15
         private_constant :BARS, :READ, :WITHIN, :EACH_WITH_GROUPS
 
@@ -56,7 +56,7 @@ module Memprof
           ask(:histogram, by: by, then: inner, where: text(:where), sort: sort, then_limit: WITHIN, **part)
         end
 
-        # The picture is of all groups, so all are asked for: there are few.
+        # The chart needs all groups, so all are requested: there are few.
         def charted? = CHARTED.include?(by) && part.sum { |_, count| count } <= READ
 
         def parted(answer)
@@ -70,7 +70,7 @@ module Memprof
           rows.each_slice(rows.size / (BARS + 1) + 1).map { |part| part.one? ? part.first : merged(part) }
         end
 
-        # Many generations as one bar.
+        # Merges many generations into one bar.
         def merged(rows)
           first = Groups.range(rows.first[:key]).first
           last = Groups.range(rows.last[:key]).last

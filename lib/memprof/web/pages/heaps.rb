@@ -2,10 +2,10 @@
 
 module Memprof
   class Web
-    # The pages; those about one kind of thing are in one file.
+    # The pages; pages about one kind of thing share a file.
     module Pages
-      # `/`: the running process, what grows from heap to heap, the first heap that is open, or could be, what
-      # else there is, the library, or the list if nothing is.
+      # `/`: redirects to the running process, growth from heap to heap, the first heap that is or can be
+      # opened, other files, the library, or else to the list.
       class Home < Page
         at "/"
 
@@ -21,13 +21,13 @@ module Memprof
 
         private
 
-        # Heaps that were closed stay so, and what can't be read is in the list.
+        # Closed heaps stay closed, and unreadable ones are in the list.
         def comparable?
           heaps.count.between?(2, heaps.max_open) && heaps.none? { |entry| entry.closed? || entry.error }
         end
       end
 
-      # `/heaps`: the heaps that there are to see, to be closed and opened.
+      # `/heaps`: the available heaps, to open and close.
       class HeapList < Page
         at "/heaps", title: "Heaps"
         post "/heaps/:heap/close", :close
@@ -36,20 +36,20 @@ module Memprof
 
         def data = { heaps: heaps.map { |entry| row(entry) } }
 
-        # Closes a heap, which gives its memory back. It stays in the list.
+        # Closes a heap, which releases its memory. It stays in the list.
         def close(_request)
           heaps.close(captures.fetch(:heap))
           "/heaps"
         end
 
-        # Opens a heap that is closed, or tries again what could not be opened.
+        # Opens a closed heap, or retries one that could not be opened.
         def open(_request)
           entry = heaps.fetch(captures.fetch(:heap))
           entry.unload if entry.state == :failed
-          "/heaps/#{entry.id}/" # which opens it, and waits
+          "/heaps/#{entry.id}/" # this page opens the heap, and waits
         end
 
-        # Takes a heap from the list. The dump stays where it is.
+        # Removes a heap from the list. The dump file stays.
         def forget(_request)
           heaps.forget(captures.fetch(:heap))
           "/heaps"

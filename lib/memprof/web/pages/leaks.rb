@@ -5,7 +5,7 @@ require_relative "../findings"
 module Memprof
   class Web
     module Pages
-      # What is large in one heap, what retains it, and which line allocated it.
+      # Large things in one heap, what retains them, and which line allocated them.
       class Leaks < HeapPage
         include Findings
 
@@ -14,7 +14,7 @@ module Memprof
         LIMIT = 20
         private_constant :LIMIT
 
-        # Laid out as what grows.
+        # Uses the layout of the page about growth.
         def view = "verdict"
 
         def data

@@ -3,7 +3,7 @@
 module Memprof
   class Web
     module Pages
-      # A page about dumps that are kept. There is none without `memprof web --library`.
+      # A page about stored dumps, only with `memprof web --library`.
       class LibraryPage < Page
         def self.there?(heaps, _) = !heaps.library.nil?
 
@@ -19,12 +19,12 @@ module Memprof
         def breadcrumbs = [["Library", "/library"]]
       end
 
-      # `/library`: the dumps that are kept, the youngest first.
+      # `/library`: the stored dumps, newest first.
       class LibraryList < LibraryPage
         at "/library", menu: "Library", order: 6
 
         EACH = 100
-        # What a list may be sorted by, and how: numbers and dates from the greatest, words from A on.
+        # Sort keys and directions: numbers and dates descending, words ascending.
         SORTS = { added: -1, taken: -1, size: -1, objects: -1, name: 1, app: 1, host: 1 }.freeze
         private_constant :EACH, :SORTS
 
@@ -49,7 +49,7 @@ module Memprof
 
         def process(row) = row.values_at(:app, :host, :pid)
 
-        # The dumps of each process, the oldest first: two or more say what grows. Of many, a few.
+        # The dumps of each process, oldest first: two or more show growth. Selects a few of many.
         def series(rows)
           known = rows.select { |row| row[:pid] && row[:taken] }.sort_by { |row| row[:taken] }
           dumps = known.group_by { |row| process(row) }.select { |_, of_one| of_one.size > 1 }
@@ -67,7 +67,7 @@ module Memprof
           rows.group_by { |row| row[:app] }.sort.map { |app, dumps| { app: app, dumps: dumps.size } }
         end
 
-        # What is not known comes last.
+        # Unknown values come last.
         def sorted(rows, sort)
           known, unknown = rows.partition { |row| row[sort] }
           ordered = known.sort_by { |row| [row[sort], row[:id]] }
@@ -75,7 +75,7 @@ module Memprof
         end
       end
 
-      # `/library/1732252245000`: what is known of a dump.
+      # `/library/1732252245000`: everything known about a dump.
       class LibraryDump < LibraryPage
         at "/library/:number"
         post "/library/:number/rename", :rename
@@ -89,18 +89,18 @@ module Memprof
           { dump: dump, file: entry_of_path.path, others: others.first(20) }
         end
 
-        # Gives the dump another name, and application.
+        # Changes the dump's name and application.
         def rename(request)
           number = entry_of_path.number
           name = request.form["name"].to_s
           raise BadRequest, "name is missing" if name.strip.empty?
 
-          heaps.forget(number) # which is open under its old name
+          heaps.forget(number) # it is open under its old name
           library.rename(number, name, app: request.form["app"])
           "/library/#{number}"
         end
 
-        # Deletes it, and closes its heap.
+        # Deletes the dump, and closes its heap.
         def delete(_request)
           number = entry_of_path.number
           heaps.forget(number)

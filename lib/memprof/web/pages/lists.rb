@@ -3,10 +3,10 @@
 module Memprof
   class Web
     module Pages
-      # A page that puts one question to the heap and shows the answer; the heap cuts long lists into pages.
+      # A page that asks the heap one question and shows the answer; the heap paginates long lists.
       class List < HeapPage
         class << self
-          # The name of the question, the key of its rows, what they may be sorted by, and further parameters.
+          # The name of the question, the key of its rows, their sort keys, and further parameters.
           attr_reader :question, :rows, :sorts, :parameters
 
           def asks(question, rows: nil, sorts: nil, filter: true, **parameters)
@@ -32,14 +32,14 @@ module Memprof
         end
       end
 
-      # Objects that a filter matches, the largest first.
+      # Objects that match a filter, largest first.
       class ObjectList < List
         at "/heaps/:heap/objects", title: "Objects", menu: "Objects", order: 40
         asks :top, rows: :objects,
           sorts: %i[retained size length references referrers depth address]
       end
 
-      # What retains the objects that a filter matches: paths that are alike but for indices and keys are one.
+      # Paths that retain the objects matching a filter, merged if they differ only in indices and keys.
       class MergedPaths < List
         at "/heaps/:heap/paths", title: "Merged paths", menu: "Paths", order: 45
         asks :merged_paths, limit: 100
@@ -63,7 +63,7 @@ module Memprof
         asks :procs, rows: :rows, sorts: %i[retained count size]
       end
 
-      # Threads, what they do, and what their stacks reference.
+      # Threads, their state, and what their stacks reference.
       class Threads < List
         at "/heaps/:heap/threads", title: "Threads", menu: "Threads", order: 90
         asks :threads, rows: :rows, filter: false

@@ -5,7 +5,7 @@ require_relative "../../source"
 module Memprof
   class Web
     module Pages
-      # A page about objects that Memprof.start tracks.
+      # A page about objects tracked by Memprof.start.
       class TrackingPage < LivePage
         private
 
@@ -19,7 +19,7 @@ module Memprof
           end
         end
 
-        # Many places are in one file, which is looked at once. Its path may be in any encoding.
+        # Many places share a file, which is matched only once. Its path may be in any encoding.
         def of_files(places, part)
           chosen = Hash.new do |known, path|
             whole = Printable.utf8(path.to_s)
@@ -29,8 +29,8 @@ module Memprof
         end
       end
 
-      # `/live`: the running process, and what can be done with it. `file` chooses tracked objects by what the
-      # path of the file contains that made them, as `file ~` does in a query.
+      # `/live`: the running process, and actions on it. `file` selects tracked objects by a part of the path
+      # of the file that allocated them, like `file ~` in a query.
       class Live < TrackingPage
         at "/live", menu: "Live", order: 5, assets: %w[filter.js]
         post "/live/tracking/start", :start_tracking
@@ -67,7 +67,7 @@ module Memprof
 
         def stop_tracking(_request) = done(Memprof.stop ? :stopped : :idle)
 
-        # Forgets what was seen, and goes on.
+        # Forgets the objects so far, and continues tracking.
         def clear_tracking(_request)
           Memprof.send(:session).clear
           done(:cleared)
@@ -75,7 +75,7 @@ module Memprof
           done(:idle)
         end
 
-        # Traces the next requests; or stops that.
+        # Traces the next requests, or stops tracing.
         def trace_requests(request)
           unless request.form["stop"].nil?
             live.recorder.stop
@@ -106,7 +106,7 @@ module Memprof
           }
         end
 
-        # Rubies have more and less of these; what one does not have is nil.
+        # Ruby versions differ in these; missing ones are nil.
         def collector
           stat = GC.stat
           {
@@ -147,8 +147,8 @@ module Memprof
         def requests = live.recorder.state.merge(middleware: live.recorder.installed)
       end
 
-      # `/live/source?file=app.rb&line=12`: the lines around a place where tracked objects were allocated, as
-      # they are now. The page shows no other files of the machine.
+      # `/live/source?file=app.rb&line=12`: the source around a place where tracked objects were allocated, in
+      # its current state. No other files of the machine are shown.
       class LiveSource < TrackingPage
         at "/live/source"
 
@@ -181,7 +181,7 @@ module Memprof
         end
       end
 
-      # `/live/dumps/1732252245000`: waits for a dump, and goes on to its heap.
+      # `/live/dumps/1732252245000`: waits for a dump, and redirects to its heap.
       class LiveDump < LivePage
         at "/live/dumps/:number"
 

@@ -4,7 +4,7 @@ module Memprof
   class Web
     module Pages
       # `/live/memory`: where the memory of the process and of its server goes, and which lines call malloc.
-      # `location` chooses those whose names contain it.
+      # `location` selects lines by a part of their names.
       class LiveMemory < LivePage
         at "/live/memory"
         post "/live/malloc/start", :start
@@ -52,7 +52,7 @@ module Memprof
 
         private
 
-        # Locations, most first.
+        # Locations, largest first.
         def locations(sort, part)
           Malloc.quiet do
             rows = Native::Malloc.sites.map { |name, counts| row(Printable.utf8(name), *counts) }
@@ -67,7 +67,7 @@ module Memprof
             mean_life: mean.round(1), max_life: max_life }
         end
 
-        # Pages of Ruby's heap, by the size of their slots.
+        # Pages of Ruby's heap, by slot size.
         def heap_pages
           Malloc.heap_pages.group_by(&:slot_size).sort.map do |slot_size, pages|
             slots, used = %i[slots used].map { |name| pages.sum(&name) }
@@ -76,14 +76,14 @@ module Memprof
           end
         end
 
-        # Nothing without /proc.
+        # Returns nil without /proc.
         def measured(&block)
           Malloc.quiet(&block)
         rescue Memprof::Error
           nil
         end
 
-        # Of the server that this process is a worker of; nil if there is only this one.
+        # The cluster whose worker this process is; nil if there are no others.
         def cluster(memory)
           found = measured { Memory::Cluster.of(nil) { |pid| memory if pid == Process.pid } }
           found.to_h if found && found.processes.size > 1
@@ -110,7 +110,7 @@ module Memprof
 
         private
 
-        # By size and by the generation in which they were allocated.
+        # By size and generation of allocation.
         def blocks
           Malloc.quiet do
             found = Malloc[location] or raise NotFound, "no memory was allocated there"

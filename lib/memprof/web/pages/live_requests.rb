@@ -3,7 +3,7 @@
 module Memprof
   class Web
     module Pages
-      # `/live/requests`: what the traced requests cost.
+      # `/live/requests`: the cost of the traced requests.
       class LiveRequests < LivePage
         at "/live/requests"
 
@@ -31,7 +31,7 @@ module Memprof
         end
       end
 
-      # `/live/requests/3`: all that one of them did.
+      # `/live/requests/3`: everything that one of them did.
       class LiveRequest < LivePage
         at "/live/requests/:number"
 
@@ -53,7 +53,7 @@ module Memprof
         def position = captured_number(:number) || 0
       end
 
-      # `/live/requests-file`: the requests as a file, which `memprof trace` reads.
+      # `/live/requests-file`: the requests as a file for `memprof trace`.
       class LiveRequestsFile < LivePage
         at "/live/requests-file"
 

@@ -5,7 +5,7 @@ require_relative "../../source"
 module Memprof
   class Web
     module Pages
-      # All that is known of one object.
+      # Everything known about one object.
       class Object < HeapPage
         at "/heaps/:heap/objects/:address", assets: %w[references.js references.css]
 
@@ -44,8 +44,8 @@ module Memprof
 
         def source(site) = site && Source.lines(site[:file], site[:line])
 
-        # Where a proc was written is not where it was made: that is the line whose block is called, or which
-        # calls `proc` or `to_proc`.
+        # A proc is written at its block, but allocated at the line that calls the method with the block, or
+        # that calls `proc` or `to_proc`.
         def written
           file, line = answer[:facts].to_h.values_at("source_file", "source_line")
           return unless file.is_a?(String) && line.is_a?(Integer)

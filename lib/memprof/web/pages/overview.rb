@@ -3,18 +3,18 @@
 module Memprof
   class Web
     module Pages
-      # The heap in numbers, and what may be a leak in it.
+      # The heap in numbers, and possible leaks.
       class Overview < HeapPage
         at "/heaps/:heap/", menu: "Overview", order: 10
 
-        # Parameters of the question that most of it answers.
+        # Parameters of the question that answers most of it.
         NUMBERS = { limit: 12 }.freeze
         FINDINGS = 5
-        # Of each level of the treemap.
+        # Maximum number of boxes per level of the treemap.
         BOXES = 24
-        # Part of the whole that a box of it must be.
+        # Boxes below this fraction of the heap (1/1000) are omitted.
         SMALLEST = 1000
-        # What is counted, with its name, how it is called on the page and how to see it.
+        # Counts: key in the answer, name on the page, and filter for the link.
         COUNTED = [
           [:classes, "Classes", "type = CLASS and not singleton"],
           [:singleton_classes, "Singleton classes", "type = CLASS and singleton"],
@@ -31,11 +31,11 @@ module Memprof
           [:fibers, "Fibers", "type = DATA and class = Fiber"],
           [:files, "Open files", "type = FILE"]
         ].freeze
-        # The same of what objects have in common.
+        # Counts of common properties, with their grouping criterion.
         GROUPED = [[:source_files, "Source files", :file], [:shapes, "Shapes", :shape]].freeze
         private_constant :FINDINGS, :BOXES, :SMALLEST
 
-        # Asks what the page asks, in two threads: a heap keeps its answers, and somebody waits for these.
+        # Asks the page's questions in two threads, as somebody waits for the answers, which the heap caches.
         def self.prepare(heaps, entry)
           page = -> { new(heaps, { heap: entry.id.to_s }) }
           leaks = Thread.new { page.call.leaks }
@@ -48,7 +48,7 @@ module Memprof
 
         def breadcrumbs = []
 
-        # The file of a program that is no Ruby has blocks all the same.
+        # The core file of a program other than Ruby has blocks all the same.
         def redirect
           heap
           nil
@@ -71,7 +71,7 @@ module Memprof
 
         private
 
-        # Of malloc, which a core file has.
+        # Malloc blocks, which a core file has.
         def blocks
           entry.core? ? { blocks: entry.core_answer(:overview).slice(:used, :leaked, :unknown) } : {}
         end

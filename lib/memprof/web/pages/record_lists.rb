@@ -3,7 +3,7 @@
 module Memprof
   class Web
     module Pages
-      # The files of one kind; goes to the only one if there is one.
+      # The files of one kind; redirects if there is only one.
       class RecordList < RecordPage
         def redirect
           files.first.page_path if files.size == 1

@@ -5,8 +5,8 @@ require_relative "../../source"
 module Memprof
   class Web
     module Pages
-      # A page about a recording of malloc. `value` says which bytes are meant, `from` and `to` choose a part
-      # of the time, in seconds after the start.
+      # A page about a malloc recording. `value` selects which bytes are shown, `from` and `to` a time range,
+      # in seconds after the start.
       class RecordingPage < RecordPage
         VALUES = %w[peak leaked allocated].freeze
         WORDS = {
@@ -17,7 +17,7 @@ module Memprof
 
         def range = part_of_time("the start")
 
-        # What links to other pages of the same part have.
+        # Parameters that links to other pages of the same time range carry.
         def part = { from: text(:from), to: text(:to) }
 
         private
@@ -25,8 +25,8 @@ module Memprof
         def chosen = range || {}
       end
 
-      # `/malloc/1`: a recording of malloc: the peak, what is live at the end, consumption over time, lines,
-      # sizes. `location` chooses the lines whose names contain it.
+      # `/malloc/1`: a malloc recording: the peak, live memory at the end, consumption over time, lines,
+      # sizes. `location` selects lines by a part of their names.
       class Recording < RecordingPage
         at "/malloc/:id", assets: %w[timeline.js]
 
@@ -46,11 +46,11 @@ module Memprof
 
         def sort = choice(:sort, SORT.keys, "peak")
 
-        # What rows are sorted by.
+        # The sort key of the rows.
         def key = SORT.fetch(sort)
       end
 
-      # `/malloc/1/flame`: the stacks that allocated, as a flame graph.
+      # `/malloc/1/flame`: the call stacks that allocated, as a flame graph.
       class RecordingFlame < RecordingPage
         at "/malloc/:id/flame", title: "malloc by call stack", assets: %w[flame.js flame.css]
 
@@ -62,11 +62,11 @@ module Memprof
 
         private
 
-        # From the gem on: nothing else of a path fits into a frame.
+        # Starts at the gem: the rest of a path does not fit into a frame.
         def short(name) = name.end_with?(")", "]") ? Records::Tracked.short(name) : Paths.short(name)
       end
 
-      # `/malloc/1/line?at=app.rb:12`: what a line allocated, and who called it.
+      # `/malloc/1/line?at=app.rb:12`: allocations of a line, and its callers.
       class RecordingLine < RecordingPage
         at "/malloc/:id/line"
 

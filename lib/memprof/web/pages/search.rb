@@ -3,8 +3,8 @@
 module Memprof
   class Web
     module Pages
-      # Takes an address (in a core file also that of a block), the name of a class, a file, a text or a
-      # query, and goes there.
+      # Takes an address (in a core file also of a block), a class name, a file, a text or a query, and
+      # redirects there.
       class Search < HeapPage
         at "/heaps/:heap/search", title: "Search"
 
@@ -12,7 +12,7 @@ module Memprof
         ADDRESS = /\A(?:0x)?\h{6,16}\z/i
         PLACE = %r{\A(?<file>[^\s"']*[./][^\s"']*?)(?::(?<line>\d+))?\z}
         QUERY = /[=~<>()]|\s(?:in|is|and|or)\s|\A(?:not\s|!)/i
-        # Fields that are true or not, and so are queries by themselves.
+        # Boolean fields, which are queries by themselves.
         TRUTHS = %w[frozen shared embedded old singleton reachable tracked unshared].freeze
         private_constant :FOUND, :ADDRESS, :PLACE, :QUERY, :TRUTHS
 
@@ -47,10 +47,10 @@ module Memprof
           heap.ask(:class, of: wanted)
           here("/classes/#{ERB::Util.url_encode(wanted)}")
         rescue ArgumentError
-          nil # no class is called so
+          nil # not a class name
         end
 
-        # An invalid query is shown with the place of the fault, on the page of queries.
+        # The page of queries shows an invalid query with the position of the error.
         def query
           return unless wanted.match?(QUERY) || TRUTHS.include?(wanted)
 

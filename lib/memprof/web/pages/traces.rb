@@ -3,8 +3,8 @@
 module Memprof
   class Web
     module Pages
-      # `/traces/1`: what traced requests cost. `sort` is a kind of cost, `by` what they are put together by,
-      # `only` the name of one group, `from` and `to` a part of the time, in seconds after the first.
+      # `/traces/1`: the cost of traced requests. `sort` is a kind of cost, `by` the grouping criterion,
+      # `only` the name of one group, `from` and `to` a time range, in seconds after the first.
       class TracePage < RecordPage
         at "/traces/:id", assets: %w[timeline.js]
 
@@ -61,7 +61,7 @@ module Memprof
         def stamp(microseconds) = Records::Traces.stamp(microseconds)
       end
 
-      # `/traces/1/requests/12`: all that is known of one request, by its line in the file.
+      # `/traces/1/requests/12`: everything known about one request, by its line in the file.
       class TraceRequest < RecordPage
         at "/traces/:id/requests/:line"
 

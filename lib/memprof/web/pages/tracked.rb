@@ -3,7 +3,7 @@
 module Memprof
   class Web
     module Pages
-      # `/tracked/1`: allocations that were tracked, by site, class, file, gem or method.
+      # `/tracked/1`: tracked allocations by site, class, file, gem or method.
       class Tracked < RecordPage
         at "/tracked/:id"
 
@@ -17,7 +17,7 @@ module Memprof
             rows: rows_of_page(rows, EACH) }
         end
 
-        # Whether what the VM makes for itself is listed, too.
+        # Whether VM-internal objects are listed, too.
         def internal? = !text(:internal).nil?
 
         def by = choice(:by, BY, "site")
@@ -25,14 +25,14 @@ module Memprof
         def sort = choice(:sort, content.values, content.values.first)
       end
 
-      # `/tracked/1/flame`: the call stacks that made objects, as a flame graph. `own=yes` leaves out the
-      # frames of gems and of Ruby.
+      # `/tracked/1/flame`: the call stacks that allocated objects, as a flame graph. `own=yes` omits frames
+      # of gems and of Ruby.
       class TrackedFlame < RecordPage
         at "/tracked/:id/flame", title: "Allocations by call stack", assets: %w[flame.js flame.css]
 
         def data
           flame = content.flame(value, own: own?)
-          # From the gem on: nothing else of a path fits into a frame.
+          # Starts at the gem: the rest of a path does not fit into a frame.
           flame[:names] = flame[:names].map { |name| Records::Tracked.short(name) }
           { values: content.values, stacks: content.stacks?, own: own?, **flame }
         end

@@ -3,13 +3,13 @@
 module Memprof
   class Web
     module Pages
-      # The dominator tree: what keeps what alive.
+      # The dominator tree: which objects retain which.
       class Tree < HeapPage
         at "/heaps/:heap/tree", menu: "Tree", order: 60
 
         DEPTH = 3
         LIMIT = 20
-        # Parts of the whole: branches that are smaller are summed up.
+        # Branches below this fraction of the heap (1/2000) are summed up.
         SMALLEST = 2000
         private_constant :DEPTH, :LIMIT, :SMALLEST
 
@@ -31,7 +31,7 @@ module Memprof
           @branch ||= ask(:tree, of: text(:of), by_class: by_class, depth: depth, limit: limit, min: min)
         end
 
-        # What is too small to be looked at would make most of the page.
+        # Tiny branches would make up most of the page.
         def min
           [ask(:tree, of: text(:of), depth: 0)[:sum] / SMALLEST, 1].max unless limit > LIMIT
         end
@@ -40,7 +40,7 @@ module Memprof
 
         def limit = integer(:limit, LIMIT, max: 1000)
 
-        # Of wide levels fewer: a page is not to have more rows than anybody reads.
+        # Fewer levels if they are wide: a page should not have more rows than anyone reads.
         def depth = limit > LIMIT ? 1 : DEPTH
 
         def path_of(object) = "#{here("/tree")}?of=#{object[:address]}"

@@ -5,8 +5,8 @@ require_relative "../findings"
 module Memprof
   class Web
     module Pages
-      # `/verdict?dumps=1,2,3`: what grows from dump to dump of one process, what retains it, and which line
-      # allocated it: what `memprof leaks` answers. The dumps are in the order of time.
+      # `/verdict?dumps=1,2,3`: growth from dump to dump of one process, what retains it, and which line
+      # allocated it, as in `memprof leaks`. Dumps are in chronological order.
       class Verdict < Page
         include Findings
 
@@ -15,10 +15,10 @@ module Memprof
         LIMIT = 10
         private_constant :LIMIT
 
-        # The address of the page about some heaps.
+        # The address of the page for these heaps.
         def self.of(ids) = "/verdict?dumps=#{ids.join(",")}"
 
-        # All that are open need no choice.
+        # Compares all heaps by default.
         def redirect
           self.class.of(heaps.map(&:id)) if text(:dumps).nil? && heaps.count.between?(2, heaps.max_open)
         end
@@ -33,7 +33,7 @@ module Memprof
 
         def subjects = entries
 
-        # What it links to is in the last heap.
+        # Its links lead to the last heap.
         def entry = entries.last
 
         def data

@@ -6,21 +6,21 @@ require_relative "../../paths"
 module Memprof
   class Web
     class Records
-      # What `memprof boot --json` wrote: the files that a program required, as a tree.
+      # The output of `memprof boot --json`: the files that a program required, as a tree.
       class BootRecord
         DEEPEST = 2000 # of the JSON: two levels a require
-        # Amounts that a file has, each with all that it required and alone.
+        # Amounts of a file, each in total (with all that it required) and of its own.
         VALUES = %w[
           retained_bytes retained_objects code_bytes code_objects allocated_bytes allocated_objects
         ].freeze
-        # Words for what is loaded after boot, as in the flame graphs of the command.
+        # Label for files loaded after boot, as in the command's flame graphs.
         LATE = "(after boot)"
         private_constant :DEEPEST
 
         # A file; amounts by the names of VALUES.
         Node = Struct.new(:name, :gem, :notes, :also_required_by, :total, :own, :seconds, :own_seconds, :rss,
           :requires, keyword_init: true) do
-          # It and all below it with their depths, outer ones first.
+          # Yields it and its descendants with their depths, outer ones first.
           def each(depth = 0, &block)
             return enum_for(:each, depth) unless block
 
@@ -54,13 +54,13 @@ module Memprof
 
         def unit(value) = value.end_with?("_bytes") ? :bytes : :count
 
-        # All but the program's own, those with most of their own first.
+        # All files but the program, sorted by their own amount, largest first.
         def files(value)
           all = [@root, *@late].flat_map { |file| file.each.map { |one, _| one } }.drop(1)
           all.sort_by { |file| [-file.own[value], file.name] }
         end
 
-        # The tree as a flame graph, as {Icicle} takes it.
+        # The tree as a flame graph for {Icicle}.
         def flame(value)
           late = Node.new(name: LATE, own: { value => 0 }, requires: @late,
             total: { value => @late.sum { |file| file.total[value] } })
@@ -92,7 +92,7 @@ module Memprof
             requires: file.fetch("requires").map { |below| node(below) })
         end
 
-        # What is special about a file, as the command has it.
+        # Remarks about a file, worded as in the command.
         def notes(file)
           kind = String(file.fetch("kind"))
           kind = nil if %w[require program].include?(kind)

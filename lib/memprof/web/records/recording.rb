@@ -6,7 +6,7 @@ require_relative "../answers"
 module Memprof
   class Web
     class Records
-      # A recording of malloc, and what was asked of it: answers are kept as long as the file does not grow.
+      # A malloc recording with cached answers, valid as long as the file does not grow.
       class Recording
         PARTS = 120 # of the time in a picture
         KEPT = 12 # answers
@@ -30,14 +30,14 @@ module Memprof
 
         def flame(value, **range) = once([:flame, value, range]) { recording(range).flame(value: value) }
 
-        # The stacks that allocated at a location, from what allocated to its callers.
+        # The stacks that allocated at a location, from the allocating frame to its callers.
         def callers(location, value, **range)
           once([:callers, location, value, range]) do
             recording(range).tree(:bottom_up, value: value, at: location)
           end
         end
 
-        # Consumption over time, in equal parts: the most live bytes and RSS, and calls.
+        # Consumption over time, in equal intervals: maximum live bytes and RSS, and calls.
         def timeline
           once(:timeline) do
             points = summary[:timeline]
@@ -56,7 +56,7 @@ module Memprof
           raise Error, "can't read #{@path}: #{Output.reason(e)}"
         end
 
-        # A point covers the time since the one before it.
+        # A point covers the time since the previous one.
         def cut_up(points)
           each = [points.last[:ms].fdiv(PARTS), 1e-3].max
           parts = Array.new(PARTS) { { live: 0, rss: 0, calls: 0.0 } }

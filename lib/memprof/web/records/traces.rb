@@ -7,15 +7,15 @@ require_relative "../answers"
 module Memprof
   class Web
     class Records
-      # Traced requests, and what was asked of them: a file is read once and does not change.
+      # Traced requests with cached answers: a file is read once and does not change.
       class Traces
         PARTS = 120 # of the time in a picture
-        # Answers that are kept: a page asks the same again when one looks at its next rows.
+        # Number of cached answers: a page asks the same again for its next rows.
         KEPT = 20
         DEEPEST = 90 # JSON.generate takes 100, and a page has its own levels
         private_constant :PARTS, :KEPT, :DEEPEST
 
-        # A moment of an answer as pages show it.
+        # A time of an answer, formatted for pages.
         def self.stamp(microseconds)
           Time.at(0, microseconds, :microsecond).utc.strftime("%F %T.%3N UTC") if microseconds
         end
@@ -40,7 +40,7 @@ module Memprof
 
         def duration = @period && (@period[1] - @period[0]) / 1e6
 
-        # How many requests are in a part of the time: `within` is from and to, in seconds after the first.
+        # Number of requests in a time range: `within` is from and to, in seconds after the first.
         def count(within) = ask(:facts, within: within)[:requests]
 
         def costs(within = nil) = ask(:costs, within: within)
@@ -51,20 +51,20 @@ module Memprof
           ask(:worst, within: within, by: by, only: only, sort: sort, limit: limit, offset: offset)
         end
 
-        # SQL statements by text and caller: the repeated ones first, then those that took longest.
+        # SQL statements by text and caller: repeated ones first, then the slowest.
         def statements(limit, within: nil) = ask(:statements, within: within, limit: limit)
 
-        # Lines that allocate, by location and class: those with most objects first.
+        # Lines that allocate, by location and class, most objects first.
         def allocations(limit, within: nil) = ask(:allocations, within: within, limit: limit)
 
-        # The requests by when they came: equal parts of the time, each with how many came and the most that
-        # one cost.
+        # The requests over time: equal intervals, each with its number of requests and the highest cost of
+        # one.
         def timeline(sort) = ask(:timeline, sort: sort, parts: PARTS)
 
-        # One request, by its line; nil if that is none.
+        # One request, by its line; nil if there is no such line.
         def at(line) = line&.between?(1, 1 << 62) ? ask(:request, line: line) : nil
 
-        # All that the file says of it, unless that is nested too deeply to be shown.
+        # Everything that the file contains about it, unless nested too deeply to be shown.
         def record(line)
           text = @log.line(line)
           JSON.parse(text, max_nesting: DEEPEST) if text

@@ -8,17 +8,17 @@ require_relative "../../paths"
 module Memprof
   class Web
     class Records
-      # Allocations that were tracked: a report as JSON, lines of stats, or collapsed stacks. All become sites
-      # with numbers by name.
+      # Tracked allocations: a report as JSON, lines of stats, or collapsed stacks. All become sites with
+      # numbers by name.
       class Tracked
-        # Sites, each with what it counts by name of the value.
+        # A site, with its weights by name of the value.
         Site = Struct.new(:file, :line, :method_name, :class_name, :gem, :weights, :stack)
 
         LINE = /\A\s*(\d+) (.+?):(\d+):(.*)\z/
         STACK = /\A(.+) (\d+)\z/
-        # Where a frame is: at its end, as "call (rack.rb:7)", or its beginning, as "rack.rb:7:in call".
+        # The location in a frame: last, as in "call (rack.rb:7)", or first, as in "rack.rb:7:in call".
         PLACE = /(?<=\()(?:[^()]|\([^()]*\))*:\d+(?=\)\z)|\A.+?:\d+(?=:in )/
-        # In place of frames that are all other people's.
+        # Replaces a stack that has only frames of others.
         OTHERS = "(gems and Ruby)"
         private_constant :LINE, :STACK, :PLACE, :OTHERS
 
@@ -62,7 +62,7 @@ module Memprof
             new({}, ["objects"], sites)
           end
 
-          # The outermost frame stands first, the class of the objects last.
+          # The outermost frame comes first, the class of the objects last.
           def of_stacks(lines)
             sites = lines.filter_map do |line|
               way, number = STACK.match(line)&.captures
@@ -91,7 +91,7 @@ module Memprof
 
         def unit(name) = name.end_with?("_bytes") ? :bytes : :count
 
-        # Sites of what the VM makes for itself, which are listed only if asked for.
+        # Sites of VM-internal objects, listed only on request.
         def internal
           @internal ||= @sites.select { |site| InternalClasses.of_vm?(site.class_name) }
         end
@@ -107,7 +107,7 @@ module Memprof
           rows.sort_by { |row| [-row[sort.to_sym], row[:key]] }
         end
 
-        # The stacks as a flame graph, as {Icicle} takes it.
+        # The stacks as a flame graph for {Icicle}.
         def flame(value, own: false)
           tree = Stacks.new
           theirs = Hash.new { |known, frame| known[frame] = of_others?(frame[PLACE]) }
@@ -121,7 +121,7 @@ module Memprof
 
         private
 
-        # A frame without a place is a method in C: it goes with the one that called it.
+        # A frame without a location is a C method: it is treated like its caller.
         def own_frames(stack, theirs)
           hidden = true
           own = stack.reject { |frame| hidden = theirs[frame].then { |other| other.nil? ? hidden : other } }
@@ -147,7 +147,7 @@ module Memprof
             class: site.class_name } if by == "site"
         end
 
-        # Stacks that begin alike, as one tree.
+        # Merges stacks with common prefixes into one tree.
         class Stacks
           def initialize
             @names = ["all"]

@@ -5,11 +5,11 @@ require "io/wait"
 module Memprof
   class Web
     class Server
-      # The body of a request, read from its connection as the application reads it: never more is in memory
-      # than was asked for, and nothing is on a disk.
+      # The body of a request, read from its connection as the application reads it: memory use is limited to
+      # the requested amount, and nothing is stored on disk.
       class Body
         PIECE = 65_536
-        LONGEST_LINE = 4096 # of a chunk's length, or a trailer
+        LONGEST_LINE = 4096 # of a chunk size line, or a trailer
         TRAILERS = 64
         private_constant :PIECE, :LONGEST_LINE, :TRAILERS
 
@@ -19,7 +19,7 @@ module Memprof
           @buffer = head.rest
           @continue = head.expects_continue?
           @chunked = head.chunked?
-          # Bytes that are left: of the body, or of the chunk.
+          # Remaining bytes of the body, or of the chunk.
           @left = @chunked ? 0 : head.length || 0
           @over = !@chunked && @left.zero?
         end
@@ -36,7 +36,7 @@ module Memprof
 
         private
 
-        # Something of the body, or nil at its end.
+        # The next piece of the body, or nil at its end.
         def part(most)
           next_chunk if @chunked && @left.zero? && !@over
           return if @over

@@ -8,12 +8,12 @@ require_relative "reply"
 module Memprof
   class Web
     class Server
-      # A connection with its one request. It waits for the head of the request, then a thread answers it, and
-      # then it waits for the other end to close: what is still on its way would make the system throw the
-      # answer away if it was closed at once.
+      # A connection with its one request. It waits for the head, a thread answers the request, and then it
+      # waits for the client to close: if closed at once with data still arriving, the system would discard
+      # the answer.
       class Connection
-        LINGER = 5 # seconds for which what comes after the answer is read
-        LEFT = 64 * 1024 * 1024 # bytes of that
+        LINGER = 5 # seconds to read what comes after the answer
+        LEFT = 64 * 1024 * 1024 # maximum bytes to read then
         PIECE = 16_384
         GONE = [SystemCallError, IOError].freeze
         private_constant :LINGER, :LEFT, :PIECE, :GONE
@@ -28,7 +28,7 @@ module Memprof
           expect_until(patience)
         end
 
-        # Reads what is there, without waiting.
+        # Reads available bytes, without waiting.
         def advance
           return drain if @answered
 
@@ -42,7 +42,7 @@ module Memprof
           close
         end
 
-        # Has the application answer the request, and writes what it says.
+        # Has the application answer the request, and writes the response.
         def answer(app)
           head = Head.parse(@received)
           body = Body.new(@socket, head, @patience)
@@ -68,7 +68,7 @@ module Memprof
 
         private
 
-        # What goes wrong in an application ends its request, not a thread of the server.
+        # An error in the application ends its request, not a server thread.
         def called(app, head, body)
           app.call(environment(head, body))
         rescue *GONE
@@ -102,7 +102,7 @@ module Memprof
           expect_until(LINGER)
         end
 
-        # Throws away what comes after the answer.
+        # Discards data that comes after the answer.
         def drain
           read = @socket.read_nonblock(PIECE, exception: false)
           return :waiting if read == :wait_readable

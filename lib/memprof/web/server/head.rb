@@ -3,9 +3,9 @@
 module Memprof
   class Web
     class Server
-      # The head of a request: its first line and its headers. What has two readings is refused.
+      # The head of a request: its first line and its headers. Ambiguous heads are refused.
       class Head
-        # A request that is not answered, with the status that says why.
+        # A refused request, with the status that says why.
         class Invalid < StandardError
           attr_reader :status
 
@@ -44,7 +44,7 @@ module Memprof
               raise Invalid.new(400, "a header of this request is malformed") unless name
 
               key = name.upcase.tr("-", "_")
-              # Another name that would be the same variable.
+              # Another name that maps to the same variable.
               next if name.include?("_")
 
               fields[key] =

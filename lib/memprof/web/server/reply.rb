@@ -6,7 +6,7 @@ require "time"
 module Memprof
   class Web
     class Server
-      # Writes the answer to a request.
+      # Writes the response to a request.
       class Reply
         REASONS = {
           200 => "OK", 201 => "Created", 202 => "Accepted", 204 => "No Content", 303 => "See Other",
