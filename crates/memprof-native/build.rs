@@ -1,4 +1,4 @@
-//! Says where calls can be interposed: `cfg(interposed)`.
+//! Sets `cfg(interposed)` where calls can be interposed.
 
 use std::env::var;
 

@@ -1,4 +1,4 @@
-//! Converts a dump, and prints how long that took: `convert INPUT OUTPUT FORMAT [VALUES [RUBY]]`.
+//! Converts a dump, and prints the time taken: `convert INPUT OUTPUT FORMAT [VALUES [RUBY]]`.
 
 use std::fs::File;
 use std::time::Instant;

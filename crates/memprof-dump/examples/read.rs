@@ -1,4 +1,4 @@
-//! Reads dumps to a writer that drops everything, and prints how fast that was: `read FILE...`.
+//! Reads dumps into a writer that drops everything, and prints the speed: `read FILE...`.
 
 use std::io;
 use std::time::Instant;
@@ -7,7 +7,7 @@ use memprof_dump::record::{Counts, Edge, NoteKind, Object, Shape, Tables, Value}
 use memprof_dump::values::{Key, Values};
 use memprof_dump::{Policy, Writer, convert};
 
-/// Counts, and keeps nothing.
+/// Counts records and drops them.
 #[derive(Default)]
 struct Drop(Counts);
 
@@ -48,7 +48,7 @@ impl Writer for Drop {
     }
 }
 
-/// Nanoseconds that this thread has run; others on the machine do not matter then.
+/// Nanoseconds of CPU time of this thread, which exclude other load on the machine.
 fn busy() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let first = text.split(' ').next().unwrap_or("");

@@ -1,7 +1,7 @@
-//! Measures what each format costs: time of the thread that makes the dump, and bytes, by object.
+//! Measures the cost of each format per object: time of the dumping thread, and bytes.
 //!
-//! `throughput [OBJECTS [FORMAT]]` makes up a heap like that of a web application: strings, arrays, hashes, objects with instance
-//! variables, the VM's own.
+//! `throughput [OBJECTS [FORMAT]]` generates a heap like a web application's: strings, arrays, hashes, objects with instance
+//! variables, internal objects of the VM.
 
 use std::fs::File;
 use std::io;
@@ -62,12 +62,12 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// `/dev/null` where files are not what is measured.
+/// `/dev/null` unless file output is to be measured.
 fn output() -> io::Result<File> {
     File::create(std::env::var("OUTPUT").unwrap_or_else(|_| "/dev/null".to_owned()))
 }
 
-/// Nanoseconds that this thread has run; others on the machine do not matter then.
+/// Nanoseconds of CPU time of this thread, which exclude other load on the machine.
 fn busy() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let first = text.split(' ').next().unwrap_or("");

@@ -1,7 +1,7 @@
-//! memprof's binary format: small, fast, without loss. `docs/dump-formats.md` has it byte by byte.
+//! memprof's binary format: small, fast, lossless. `docs/dump-formats.md` describes it byte by byte.
 //!
-//! Records are put into blocks. A block can be read without the others: what it refers to by number it has defined
-//! itself. Only a long text comes in several. A second thread compresses the blocks.
+//! Records are grouped into blocks. A block can be read without the others: it defines everything that it refers to by
+//! number. Only a long text may span several. A second thread compresses the blocks.
 
 mod block;
 mod decode;
@@ -30,16 +30,16 @@ use out::Out;
 pub(super) use block::{FOOTER, HEADER, Header, MAGIC, RECORDS, VERSION};
 pub(super) use records::{Pieces, replay};
 
-/// A block is closed when it has this many bytes.
+/// A block is closed at this size.
 const BLOCK: usize = 1024 * 1024;
 
-/// Room behind that for a last record.
+/// Extra room for a last record.
 const SLACK: usize = 64 * 1024;
 
-/// A text of more bytes is written in pieces of so many: a block is in memory before it is written.
+/// A longer text is written in pieces of this size: a block is in memory before it is written.
 const LONG: usize = BLOCK;
 
-/// Edges after which it is looked whether the block is full.
+/// Edges between checks whether the block is full.
 const PIECE: usize = 4096;
 
 /// First number of a record. From [`record::OBJECT`] on it is that plus the number of the object's form.
@@ -47,10 +47,10 @@ mod record {
     pub const ROOTS: u8 = 0;
     pub const SHAPE: u8 = 1;
     pub const NOTE: u8 = 2;
-    /// More of an object that began in an earlier block.
+    /// Continuation of an object that began in an earlier block.
     pub const MORE: u8 = 3;
     pub const OBJECT: u64 = 4;
-    /// In place of the kind of a [`NOTE`]: a piece of the text of the object that comes next.
+    /// In place of the kind of a [`NOTE`]: a piece of the next object's text.
     pub const TEXT: u8 = 6;
 }
 
@@ -58,7 +58,7 @@ mod record {
 mod label {
     pub const NONE: u8 = 0;
     pub const INDEX: u8 = 1;
-    /// Index that is one more than the last.
+    /// Index one after the last.
     pub const NEXT: u8 = 2;
     pub const KEY: u8 = 3;
     pub const KEY_PREVIEW: u8 = 4;
@@ -72,13 +72,13 @@ mod label {
     pub const GLOBAL: u8 = 12;
     pub const METHOD: u8 = 13;
     pub const ROLE: u8 = 14;
-    /// No edge, but the end of them.
+    /// The end of the edges.
     pub const END: u8 = 0xf0;
     /// References with label NEXT: their number and addresses.
     pub const RUN: u8 = 0xf1;
 }
 
-/// The text of a string that is written in pieces. A reader knows only by its length whether it has all of them.
+/// A string's text that is written in pieces. A reader can tell only by its length whether it has all of them.
 #[inline(always)]
 fn long_text<'a>(object: &Object<'a>) -> Option<&'a [u8]> {
     match object.detail {
@@ -93,9 +93,9 @@ fn long_text<'a>(object: &Object<'a>) -> Option<&'a [u8]> {
 
 /// Writes the format.
 pub struct Binary {
-    /// Bytes of the block, and room behind them.
+    /// Bytes of the block, followed by free room.
     block: Vec<u8>,
-    /// Number of those bytes.
+    /// Number of bytes in use.
     at: usize,
     counts: BlockCounts,
     pipe: Pipe<Blocks>,
@@ -106,14 +106,14 @@ pub struct Binary {
     last: Last,
 }
 
-/// What distances are counted from.
+/// Base values that distances are relative to.
 #[derive(Clone, Copy, Default)]
 struct Last {
-    /// Roots are being written, not an object.
+    /// Whether roots are being written, not an object.
     root: bool,
     /// Address of the object.
     object: u64,
-    /// Address behind the last object's slot.
+    /// Address after the last object's slot.
     behind: u64,
     reference: u64,
     /// Next index in an array.
@@ -127,7 +127,7 @@ impl Binary {
     /// Writes to `file`.
     ///
     /// # Errors
-    /// If the second thread could not be started, or the file not be written to.
+    /// If the second thread could not be started, or the file could not be written.
     pub fn new(file: File, worker: Worker) -> io::Result<Binary> {
         Ok(Binary {
             block: vec![0; BLOCK + SLACK],
@@ -142,7 +142,7 @@ impl Binary {
         })
     }
 
-    /// Bytes that the file got; known when the dump is finished.
+    /// Bytes written to the file; known when the dump is finished.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -158,16 +158,16 @@ impl Binary {
         self.send(Task::Records(counts))
     }
 
-    /// Hands the block over, and begins another one.
+    /// Hands the block over and begins another one.
     fn send(&mut self, task: Task) -> io::Result<()> {
         self.block.truncate(self.at);
         self.pipe.send(&mut self.block, task)?;
         self.at = 0;
         if self.block.capacity() == 0 {
-            // Zeros as the system gives them, which need not be written.
+            // Zeroed pages from the system, which cost nothing until touched.
             self.block = vec![0; BLOCK + SLACK];
         } else {
-            // A buffer that comes back has most of that already: what is in it is overwritten.
+            // A returned buffer already has most of that, to be overwritten.
             self.block.resize(BLOCK + SLACK, 0);
         }
         Ok(())
@@ -180,7 +180,7 @@ impl Binary {
         self.at = out.end();
     }
 
-    /// Closes the block if it is full. Between records only.
+    /// Closes the block if it is full. May only be called between records.
     #[inline(always)]
     fn passed(&mut self) -> io::Result<()> {
         if self.at < BLOCK {
@@ -189,7 +189,7 @@ impl Binary {
         self.close_block()
     }
 
-    /// Writes an object behind the pieces of its text, of which its record then has only the length.
+    /// Writes an object after the pieces of its text; its record then contains just their length.
     #[cold]
     #[inline(never)]
     fn with_pieces(
@@ -216,7 +216,7 @@ impl Binary {
         Ok(())
     }
 
-    /// Closes the block within an object.
+    /// Closes the block in the middle of an object.
     #[cold]
     fn continue_in_next_block(&mut self) -> io::Result<()> {
         let (object, index) = (self.last.object, self.last.index);
@@ -226,7 +226,7 @@ impl Binary {
         Ok(())
     }
 
-    /// Writes edges in pieces; `again` begins the record once more in another block.
+    /// Writes edges in pieces; `again` restarts the record in another block.
     fn pieces(
         &mut self,
         tables: &Tables,
@@ -235,7 +235,7 @@ impl Binary {
     ) -> io::Result<()> {
         while !edges.is_empty() {
             let mut cut = edges.len().min(PIECE);
-            // A key and its entry stay together.
+            // Keep a key and its entry together.
             while cut < edges.len() && edges[cut].label == Label::Entry {
                 cut += 1;
             }
@@ -254,7 +254,7 @@ impl Binary {
 }
 
 impl Writer for Binary {
-    /// The footer is left out: it is written when the dump is finished.
+    /// Skips the footer: it is written when the dump is finished.
     fn note(&mut self, _: &Tables, kind: NoteKind, json: &str) -> io::Result<()> {
         if kind == NoteKind::Footer {
             return Ok(());

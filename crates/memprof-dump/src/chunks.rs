@@ -1,11 +1,11 @@
-//! Text that lines have in common. Most objects of a class have the same flags and sizes: their text is made once.
+//! Text shared between lines. Most objects of a class have the same flags and sizes: their text is built once.
 
-/// What a text is made of.
+/// The values that a text is built from.
 pub(super) type Key = [u64; 4];
 
 const TABLE_BITS: u32 = 10;
 
-/// Texts by what they are made of. One that was forgotten is made again.
+/// Texts by the values that they are built from. Evicted ones are rebuilt.
 pub(super) struct Chunks {
     table: Vec<(Key, Vec<u8>)>,
 }
@@ -19,11 +19,11 @@ impl Default for Chunks {
 }
 
 impl Chunks {
-    /// The text of a key; `make` writes it. One that is empty is made again each time.
+    /// The text of a key; `make` writes it. An empty one is rebuilt each time.
     #[inline]
     pub fn get(&mut self, key: Key, make: impl FnOnce(&mut Vec<u8>)) -> &[u8] {
         let entry = &mut self.table[place(key)];
-        // Word by word: the key was written just now, and to read it in one piece the processor would have to wait for that.
+        // Word by word: the key was just written, and reading it in one piece would stall the processor.
         let known = (entry.0.iter().zip(key)).fold(0, |other, (one, two)| other | (one ^ two)) == 0;
         if !known || entry.1.is_empty() {
             entry.0 = key;

@@ -1,4 +1,4 @@
-//! What is true or false of an object.
+//! Boolean facts about an object.
 
 /// Names of flags.
 const FLAGS: [(Flags, &str); 17] = [
@@ -21,7 +21,7 @@ const FLAGS: [(Flags, &str); 17] = [
     (Flags::FINALIZE, "finalize"),
 ];
 
-/// Facts that are true or false, one bit each.
+/// Boolean facts, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags(pub u32);
 
@@ -35,8 +35,8 @@ impl Flags {
     pub const BROKEN: Flags = Flags(1 << 5);
     pub const SINGLETON: Flags = Flags(1 << 6);
     pub const TOO_COMPLEX: Flags = Flags(1 << 7);
-    /// The collector's, in objspace's order: wb_protected, (age), old, uncollectible, marking, marked, pinned,
-    /// remembered, (object_id), shareable.
+    /// The GC's flags, in objspace's order: wb_protected, (age), old, uncollectible, marking, marked, pinned, remembered,
+    /// (object_id), shareable.
     pub const WB_PROTECTED: Flags = Flags(1 << 8);
     pub const OLD: Flags = Flags(1 << 9);
     pub const UNCOLLECTIBLE: Flags = Flags(1 << 10);
@@ -48,7 +48,7 @@ impl Flags {
     /// Has a finalizer.
     pub const FINALIZE: Flags = Flags(1 << 16);
 
-    /// The names of the flags that are set, as `frozen`.
+    /// The names of the set flags, such as `frozen`.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         let set = FLAGS.into_iter().filter(move |&(flag, _)| self.has(flag));
         set.map(|(_, name)| name)

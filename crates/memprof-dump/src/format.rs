@@ -1,4 +1,4 @@
-//! Which formats there are, and how to begin a dump in one.
+//! The dump formats, and how to begin a dump in one.
 
 use std::fs::File;
 use std::io;
@@ -16,17 +16,17 @@ use super::writer::Writer;
 /// A format of dumps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// JSON lines with memprof's keys and labelled references.
+    /// JSON lines with memprof's keys and labeled references.
     Memprof,
     /// JSON lines as Ruby's `ObjectSpace.dump_all` writes them.
     Objspace,
-    /// memprof's own, small and fast.
+    /// memprof's own format, small and fast.
     Binary,
     /// The JSON array of the heap_dump gem.
     HeapDump,
 }
 
-/// How a text format is compressed.
+/// The compression of a text format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Compression {
@@ -43,7 +43,7 @@ impl Format {
         ("heap_dump", Format::HeapDump),
     ];
 
-    /// As in the `format:` option.
+    /// Name in the `format:` option.
     pub fn name(self) -> &'static str {
         let mut names = Format::NAMES.iter();
         names
@@ -73,7 +73,7 @@ impl FromStr for Compression {
     }
 }
 
-/// The value of a name; else a text that lists the known names.
+/// The value of a name, or an error message that lists the known names.
 pub(super) fn named<T: Copy>(what: &str, name: &str, known: &[(&str, T)]) -> Result<T, String> {
     if let Some((_, value)) = known.iter().find(|(known, _)| *known == name) {
         return Ok(*value);
@@ -85,18 +85,18 @@ pub(super) fn named<T: Copy>(what: &str, name: &str, known: &[(&str, T)]) -> Res
     ))
 }
 
-/// What to write.
+/// Options for writing a dump.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// The format.
     pub format: Format,
-    /// How it is compressed. [`Format::Binary`] is compressed by itself and takes only [`Compression::None`].
+    /// The compression. [`Format::Binary`] compresses itself and takes only [`Compression::None`].
     pub compression: Compression,
-    /// Version of the Ruby whose objspace lines are imitated.
+    /// Version of the Ruby whose objspace lines to imitate.
     pub ruby: (u8, u8),
 }
 
-/// A dump that is being written.
+/// A dump being written.
 pub struct Dump {
     writer: Kind,
 }
@@ -108,7 +108,7 @@ enum Kind {
     HeapDump(Box<HeapDumpJson>),
 }
 
-/// Begins a dump in `file`, where that stands. A second thread writes it.
+/// Begins a dump at the current position of `file`. A second thread writes it.
 ///
 /// # Errors
 /// If the compression could not be set up, or the options contradict each other.
@@ -116,10 +116,10 @@ pub fn create(file: File, options: Options) -> io::Result<Dump> {
     create_by(file, options, Worker::Thread)
 }
 
-/// The same, by a chosen worker.
+/// Like [`create`], with a chosen worker.
 ///
 /// # Errors
-/// As [`create`].
+/// As for [`create`].
 pub fn create_by(file: File, options: Options, worker: Worker) -> io::Result<Dump> {
     let sink = |file| Sink::by(file, options.compression, worker);
     let writer = match options.format {
@@ -147,7 +147,7 @@ macro_rules! each {
 }
 
 impl Dump {
-    /// Bytes that the file got; known when the dump is finished.
+    /// Bytes written to the file; known when the dump is finished.
     pub fn bytes(&self) -> u64 {
         match &self.writer {
             Kind::Memprof(writer) => writer.bytes(),

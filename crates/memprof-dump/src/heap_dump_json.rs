@@ -1,8 +1,8 @@
-//! The JSON array of the heap_dump gem: `[{"id":"_ROOTS_",...}`, each further object on a line that begins with a comma,
-//! and a `]`.
+//! The JSON array of the heap_dump gem: `[{"id":"_ROOTS_",...}`, each further object on a line that begins with a comma, and
+//! a `]`.
 //!
-//! Where that format is ambiguous, this one is not: ids are addresses (`"0x7f00"`), a Symbol has a colon (`":name"`),
-//! a string is never put in place of its id, and the entries of hashes are pairs, as keys may be anything.
+//! Where that format is ambiguous, this one is not: ids are addresses (`"0x7f00"`), a Symbol has a colon (`":name"`), a
+//! string never replaces its id, and hash entries are pairs, since keys may be anything.
 
 mod heap_dump_object;
 mod held;
@@ -23,7 +23,7 @@ pub struct HeapDumpJson {
     bytes: u64,
     tally: Tally,
     held: Held,
-    /// What the first line has, until that is written.
+    /// Content of the first line, until it is written.
     roots: Option<Roots>,
 }
 
@@ -32,7 +32,7 @@ struct Roots {
     header: Option<String>,
     /// The note on global variables.
     globals: serde_json::Value,
-    /// Ids by category, each behind a comma.
+    /// Ids by category, each after a comma.
     categories: Vec<(String, Vec<u8>)>,
 }
 
@@ -48,12 +48,12 @@ impl HeapDumpJson {
         }
     }
 
-    /// Bytes that the file got; known when the dump is finished.
+    /// Bytes written to the file; known when the dump is finished.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Writes the first line before any other.
+    /// Writes the first line before all others.
     #[inline]
     fn begin(&mut self) -> io::Result<()> {
         match self.roots.take() {
@@ -67,7 +67,7 @@ impl HeapDumpJson {
 }
 
 impl Roots {
-    /// Machine stack and registered addresses have keys of their own, as ever; other categories have their names.
+    /// The machine stack and registered addresses have their traditional keys; other categories use their names.
     fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"[{\"id\":\"_ROOTS_\"");
         for (key, category) in [("stack", "machine_context"), ("globals", "global_list")] {
@@ -101,7 +101,7 @@ impl Roots {
             return;
         };
         for (place, (name, value)) in variables.iter().enumerate() {
-            // The note has the names as memprof ever wrote them, `:$name`.
+            // The note has the names in memprof's traditional form, `:$name`.
             let name = name.strip_prefix(':').unwrap_or(name);
             text::string_field(out, if place > 0 { "," } else { "" }, name);
             out.extend_from_slice(b":{\"data\":");
@@ -111,7 +111,7 @@ impl Roots {
     }
 }
 
-/// A list of items that each bring a comma.
+/// A list of items that each start with a comma.
 fn list(out: &mut Vec<u8>, items: &[u8]) {
     out.push(b'[');
     out.extend_from_slice(items.get(1..).unwrap_or(&[]));
@@ -119,7 +119,7 @@ fn list(out: &mut Vec<u8>, items: &[u8]) {
 }
 
 impl Writer for HeapDumpJson {
-    /// The header and the global variables go to the first line. The format has no place for others.
+    /// The header and the global variables go to the first line. The format has no place for other notes.
     fn note(&mut self, _: &Tables, kind: NoteKind, json: &str) -> io::Result<()> {
         if let Some(roots) = &mut self.roots {
             match kind {
@@ -153,7 +153,7 @@ impl Writer for HeapDumpJson {
         Ok(())
     }
 
-    /// Shapes came long after this format.
+    /// Shapes are newer than this format.
     fn shape(&mut self, _: &Tables, _: &Shape) -> io::Result<()> {
         Ok(())
     }

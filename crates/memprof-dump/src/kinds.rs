@@ -1,8 +1,8 @@
-//! Names of types: in small letters here, in capitals in what objspace and heap_dump write.
+//! Type names: lowercase here, uppercase in objspace and heap_dump output.
 
 use super::record::Kind;
 
-/// Objects that were moved have no name in capitals: objspace does not know them.
+/// Moved objects have no uppercase name: objspace does not know them.
 const KINDS: [(Kind, &str, &str); 23] = [
     (Kind::NONE, "none", "NONE"),
     (Kind::OBJECT, "object", "OBJECT"),
@@ -31,7 +31,7 @@ const KINDS: [(Kind, &str, &str); 23] = [
 
 const UNKNOWN: (&str, &str) = ("unknown", "UNKNOWN");
 
-/// Both names by number.
+/// Both names by type number.
 static NAMES: [(&str, &str); 32] = {
     let mut names = [UNKNOWN; 32];
     let mut place = 0;
@@ -42,25 +42,25 @@ static NAMES: [(&str, &str); 32] = {
     names
 };
 
-/// Name of a type in small letters.
+/// Lowercase name of a type.
 #[inline]
 pub(super) fn lower(kind: Kind) -> &'static str {
     NAMES.get(usize::from(kind.0)).unwrap_or(&UNKNOWN).0
 }
 
-/// Name of a type in capitals, without `T_`.
+/// Uppercase name of a type, without `T_`.
 #[inline]
 pub(super) fn upper(kind: Kind) -> &'static str {
     NAMES.get(usize::from(kind.0)).unwrap_or(&UNKNOWN).1
 }
 
-/// The type of a name in small letters.
+/// The type with a lowercase name.
 pub(super) fn from_lower(name: &str) -> Option<Kind> {
     let mut kinds = KINDS.iter();
     kinds.find(|kind| kind.1 == name).map(|kind| kind.0)
 }
 
-/// The type of a name in capitals.
+/// The type with an uppercase name.
 pub(super) fn from_upper(name: &str) -> Kind {
     let mut kinds = KINDS.iter();
     kinds

@@ -1,5 +1,5 @@
-//! Strings that are too large to be copied. Their line is made with another string in their place, and the bytes go to
-//! the file in pieces where that stands.
+//! Strings too large to copy. Their line is built with a placeholder, and the bytes are written to the file in pieces in its
+//! place.
 
 use std::io;
 
@@ -7,19 +7,19 @@ use super::record::{Content, Detail, Object};
 use super::sink::Sink;
 use super::text;
 
-/// Bytes from which on a string is large.
+/// Size from which a string is large.
 const LARGE: usize = 1 << 20;
 
-/// Bytes of a piece; three bytes are four digits of base64.
+/// Bytes of a piece; three bytes make four base64 digits.
 const PIECE: usize = 3 << 14;
 
-/// Stands in for the bytes of a large string.
+/// Placeholder for the bytes of a large string.
 const STAND_IN: &[u8] = b"#";
 
-/// The same for one that is not ASCII, where that makes a difference.
+/// Placeholder for a string that is not ASCII, where that matters.
 pub(super) const NOT_ASCII: &[u8] = b"\xff";
 
-/// An object with a large string, without it, and the string. Not for numbers, whose first digit says their sign.
+/// Separates an object from its large string. Not for numbers, whose sign is in the first digit.
 #[inline(always)]
 pub(super) fn split<'a>(object: &Object<'a>) -> Option<(Object<'a>, &'a [u8])> {
     match object.detail {
@@ -47,8 +47,8 @@ pub(super) fn replace_content(object: &mut Object<'_>, bytes: &'static [u8]) {
     }
 }
 
-/// Writes the bytes where the stand-in is, behind `key`, in what the buffer has from `start` on. Bytes that are no UTF-8
-/// follow under a key of their own, if the format has one.
+/// Writes the bytes in place of the placeholder after `key`, in the part of the buffer after `start`. Bytes that are not
+/// UTF-8 follow under their own key, if the format has one.
 pub(super) fn write(
     sink: &mut Sink,
     start: usize,
@@ -59,7 +59,7 @@ pub(super) fn write(
     let out = sink.buffer();
     let opening = [key.as_bytes(), b"\""].concat();
     let wanted = [&opening, STAND_IN, b"\""].concat();
-    // No other place looks like it: quotes inside of names are escaped.
+    // The match is unique: quotes inside of names are escaped.
     let line = out[start..].windows(wanted.len());
     let Some(place) = line.enumerate().find(|(_, at)| *at == wanted) else {
         return Ok(());
@@ -79,7 +79,7 @@ pub(super) fn write(
     sink.passed()
 }
 
-/// The inside of a string; what is no UTF-8 becomes U+FFFD. True if all bytes are there.
+/// The inside of a string; invalid UTF-8 becomes U+FFFD. True if all bytes were valid.
 fn escaped(sink: &mut Sink, bytes: &[u8]) -> io::Result<bool> {
     let mut whole = true;
     for chunk in bytes.utf8_chunks() {
@@ -99,7 +99,7 @@ fn escaped(sink: &mut Sink, bytes: &[u8]) -> io::Result<bool> {
     Ok(whole)
 }
 
-/// The last place up to `most` at which a text can be parted.
+/// The last position up to `most` where a text can be split.
 fn boundary(text: &str, most: usize) -> usize {
     if most >= text.len() {
         return text.len();

@@ -1,7 +1,7 @@
 //! Dumps of a heap.
 //!
-//! A dump is a stream of records ([`record`]): notes about the process, roots, shapes, objects with their references.
-//! A [`Writer`] is one format; whatever produces records (the walk over a live heap, a reader) calls it.
+//! A dump is a stream of records ([`record`]): notes about the process, roots, shapes, objects with their references. A
+//! [`Writer`] implements one format; sources of records (the walk over a live heap, a reader) call it.
 
 pub mod binary;
 mod chunks;

@@ -1,8 +1,8 @@
-//! memprof's own JSON lines: one object a line, with memprof's classic keys, every fact, and a label for each reference.
+//! memprof's own JSON lines: one object per line, with memprof's classic keys, every fact, and a label for each reference.
 //!
-//! A line has the facts that are known when the object begins, what it holds, and behind that the rest. What it holds
-//! comes in pieces: values of the container that this type has go to the file at once, references, labels and other
-//! containers are kept back until the line ends.
+//! A line has the facts known when the object begins, then its contents, then the rest. The contents come in pieces: values
+//! of the type's own container go to the file at once, references, labels and other containers are buffered until the line
+//! ends.
 
 mod edge_writer;
 mod object_writer;
@@ -33,9 +33,9 @@ pub struct MemprofJson {
     bytes: u64,
     tally: Tally,
     edges: Edges,
-    /// Name of the root line that is open.
+    /// Name of the open root line.
     category: Option<String>,
-    /// Facts of the line that is open, to come behind what the object holds.
+    /// Facts of the open line, to be written after the object's contents.
     tail: Vec<u8>,
     parts: Parts,
     code: u8,
@@ -56,15 +56,15 @@ impl MemprofJson {
         }
     }
 
-    /// The same in a file, from where that stands.
+    /// Like [`MemprofJson::new`], for the current position of a file.
     ///
     /// # Errors
-    /// If the thread that writes could not be started.
+    /// If the writer thread could not be started.
     pub fn create(file: File, compression: Compression, worker: Worker) -> io::Result<Self> {
         Ok(MemprofJson::new(Sink::by(file, compression, worker)?))
     }
 
-    /// Bytes that the file got; known when the dump is finished.
+    /// Bytes written to the file; known when the dump is finished.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -88,7 +88,7 @@ const NOTES: [(NoteKind, &str); 7] = [
     (NoteKind::Footer, "footer"),
 ];
 
-/// The value of `_id` and `type` of a note.
+/// The `_id` and `type` of a note.
 fn note_name(kind: NoteKind) -> &'static str {
     let mut notes = NOTES.iter();
     notes
@@ -96,13 +96,13 @@ fn note_name(kind: NoteKind) -> &'static str {
         .map_or("", |(_, name)| name)
 }
 
-/// The note whose `type` this is.
+/// The note with this `type`.
 pub(super) fn note_kind(name: &str) -> Option<NoteKind> {
     let mut notes = NOTES.iter();
     notes.find(|(_, note)| *note == name).map(|(kind, _)| *kind)
 }
 impl Writer for MemprofJson {
-    /// The footer is left out: it is written when the dump is finished.
+    /// Skips the footer: it is written when the dump is finished.
     fn note(&mut self, _: &Tables, kind: NoteKind, json: &str) -> io::Result<()> {
         self.close_roots()?;
         if kind == NoteKind::Footer {

@@ -1,4 +1,4 @@
-//! Texts and sites that records name by number.
+//! Texts and sites that records refer to by number.
 
 use std::hash::{BuildHasher, Hash};
 
@@ -7,16 +7,16 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use super::record::{NameId, Site, SiteId};
 use super::text;
 
-/// Places of the table of texts at first; a power of two.
+/// Initial number of slots in the table of texts; a power of two.
 const PLACES: usize = 1024;
 
-/// Interned texts and sites. Grows only, so a number means the same through a whole dump.
+/// Interned texts and sites. Only grows, so a number keeps its meaning through a whole dump.
 #[derive(Debug)]
 pub struct Tables {
-    /// All texts, one behind the other: a heap has a hundred thousand, each too short to have its own memory.
+    /// All texts, concatenated: a heap has a hundred thousand, each too short for an allocation of its own.
     texts: String,
     spans: Vec<Span>,
-    /// Open addressing: part of the hash, and the number; [`FREE`] where there is none.
+    /// Open addressing: part of the hash, and the number; [`FREE`] marks a free slot.
     places: Vec<(u32, u32)>,
     sites: Vec<Site>,
     by_site: FxHashMap<Site, SiteId>,
@@ -24,7 +24,7 @@ pub struct Tables {
 
 const FREE: u32 = u32::MAX;
 
-/// Where a text is, and whether JSON has it as it is. Lines repeat names so often that to look each time takes too long.
+/// Position of a text, and whether it needs no JSON escapes: names repeat too often to check that each time.
 #[derive(Debug)]
 struct Span {
     start: usize,
@@ -67,7 +67,7 @@ impl Tables {
         id
     }
 
-    /// The number of a text, or the place for it.
+    /// The number of a text, or the slot for it.
     fn find(&self, hash: u32, text: &str) -> Result<NameId, usize> {
         let mask = self.places.len() - 1;
         let mut place = hash as usize & mask;
@@ -95,7 +95,7 @@ impl Tables {
         self.places = places;
     }
 
-    /// The number of a text that is there.
+    /// The number of a text that is already interned.
     pub fn find_name(&self, text: &str) -> Option<NameId> {
         self.find((hash(text) >> 32) as u32, text).ok()
     }
@@ -105,13 +105,13 @@ impl Tables {
         self.spans.len()
     }
 
-    /// The text of a number; empty for one that was never given out.
+    /// The text with a number; empty for an unknown one.
     #[inline]
     pub fn name(&self, id: NameId) -> &str {
         self.spelled(id).0
     }
 
-    /// The same, and whether it needs no escape inside a JSON string.
+    /// The text, and whether it needs no escapes inside a JSON string.
     #[inline]
     pub(super) fn spelled(&self, id: NameId) -> (&str, bool) {
         let Some(span) = self.spans.get(id.0 as usize) else {
@@ -132,7 +132,7 @@ impl Tables {
         id
     }
 
-    /// The site of a number; `None` for one that was never given out.
+    /// The site with a number; `None` for an unknown one.
     #[inline]
     pub fn site(&self, id: SiteId) -> Option<Site> {
         self.sites.get(id.0 as usize).copied()

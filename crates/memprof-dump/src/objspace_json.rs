@@ -1,7 +1,7 @@
-//! The lines of Ruby's `ObjectSpace.dump_all`: its keys, in its order, with its values, as the given version of Ruby
-//! writes them. Where that would be no valid JSON (quotes in paths), the text is escaped.
+//! The lines of Ruby's `ObjectSpace.dump_all`: with the keys, order and values of the given Ruby version. Where its output
+//! would not be valid JSON (quotes in paths), the text is escaped.
 //!
-//! What these lines have no place for is left out: notes, labels, values that are no references.
+//! Skips everything that these lines have no place for: notes, labels, values that are not references.
 
 mod detail;
 mod encodings;
@@ -29,15 +29,15 @@ pub struct ObjspaceJson {
     bytes: u64,
     tally: Tally,
     ruby: (u8, u8),
-    /// Name of the root line that is open.
+    /// Name of the open root line.
     category: Option<String>,
     class: u64,
-    /// True if the line ends before references.
+    /// Whether the line ends before references.
     short: bool,
     references: bool,
-    /// What comes behind the references.
+    /// Text after the references.
     tail: Vec<u8>,
-    /// The same of an object that has no more to say than its template: its memsize, and the template's number.
+    /// In place of the tail, for an object that adds nothing to its template: its memsize, and the template's number.
     template: Option<(u64, TemplateId)>,
     heads: Chunks,
     flags: Chunks,
@@ -46,7 +46,7 @@ pub struct ObjspaceJson {
 }
 
 impl ObjspaceJson {
-    /// Lines as Ruby `ruby` writes them.
+    /// Writes lines like those of Ruby version `ruby`.
     pub fn new(sink: Sink, ruby: (u8, u8)) -> ObjspaceJson {
         ObjspaceJson {
             sink,
@@ -66,10 +66,10 @@ impl ObjspaceJson {
         }
     }
 
-    /// The same in a file, from where that stands.
+    /// Like [`ObjspaceJson::new`], for the current position of a file.
     ///
     /// # Errors
-    /// If the thread that writes could not be started.
+    /// If the writer thread could not be started.
     pub fn create(
         file: File,
         compression: Compression,
@@ -82,7 +82,7 @@ impl ObjspaceJson {
         ))
     }
 
-    /// Bytes that the file got; known when the dump is finished.
+    /// Bytes written to the file; known when the dump is finished.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -95,7 +95,7 @@ impl ObjspaceJson {
         }
     }
 
-    /// The beginning of every object's line.
+    /// The start of every object's line.
     #[inline(always)]
     fn begin(&mut self, object: &Object<'_>) {
         self.close_roots();
@@ -124,7 +124,7 @@ impl ObjspaceJson {
         Ok(())
     }
 
-    /// The same for one with a large string. Whether that is written is seen by its bytes, too.
+    /// The line of an object with a large string. Its bytes also decide whether it is written.
     #[cold]
     fn large(&mut self, tables: &Tables, mut small: Object<'_>, bytes: &[u8]) -> io::Result<()> {
         if !bytes.is_ascii() {
@@ -238,7 +238,7 @@ impl LiveWriter for ObjspaceJson {
         template: TemplateId,
         object: &Object<'_>,
     ) -> io::Result<()> {
-        // Each of these has something of its own in its tail.
+        // Each of these adds something to the tail.
         let own = object.allocation.is_some() || object.object_id.is_some();
         if own || large::split(object).is_some() {
             return self.object(tables, object);

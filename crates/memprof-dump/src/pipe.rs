@@ -1,5 +1,5 @@
-//! A second thread that takes filled buffers from the one that makes the dump: it compresses and writes. Where there is
-//! none, the thread that makes the dump does so itself.
+//! A second thread that takes filled buffers from the dumping thread, compresses them and writes them. Without it, the
+//! dumping thread does that itself.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -12,22 +12,22 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 
 use super::worker::Worker;
 
-/// Filled buffers that may wait. More would only cost memory: the slower thread decides.
+/// Most filled buffers that wait. More would only cost memory: the slower thread sets the pace.
 const WAITING: usize = 3;
 
-/// What is done with each buffer.
+/// Processes each buffer.
 pub(super) trait Stage: Send + 'static {
-    /// Goes along with a buffer.
+    /// Passed along with a buffer.
     type Tag: Send + 'static;
 
-    /// A filled buffer.
+    /// Processes a filled buffer.
     fn take(&mut self, bytes: &[u8], tag: Self::Tag) -> io::Result<()>;
 
-    /// Nothing more comes. Returns the bytes written to the file.
+    /// Ends the input. Returns the bytes written to the file.
     fn finish(self) -> io::Result<u64>;
 }
 
-/// The way to the file.
+/// The path to the file.
 pub(super) struct Pipe<S: Stage> {
     way: Way<S>,
     failure: Option<Failure>,
@@ -40,7 +40,7 @@ enum Way<S: Stage> {
     Closed,
 }
 
-/// The way to the second thread, and buffers back from it.
+/// The channel to the second thread, and buffers back from it.
 struct Helper<S: Stage> {
     filled: Sender<(Vec<u8>, S::Tag)>,
     spare: Receiver<Vec<u8>>,
@@ -63,11 +63,11 @@ impl<S: Stage> Pipe<S> {
         })
     }
 
-    /// Hands over what is in `buffer`, and leaves another one in its place: one that was handed over before, as it was, or a
-    /// new one without any room.
+    /// Hands over the content of `buffer`, and replaces it by another buffer: one handed over earlier, unchanged, or a new
+    /// one without capacity.
     ///
     /// # Errors
-    /// What went wrong in the other thread, now or earlier.
+    /// Errors of the other thread, now or earlier.
     pub fn send(&mut self, buffer: &mut Vec<u8>, tag: S::Tag) -> io::Result<()> {
         match &mut self.way {
             Way::Thread(helper) => {
@@ -89,10 +89,10 @@ impl<S: Stage> Pipe<S> {
         self.finish().and(Err(closed()))
     }
 
-    /// Waits until all is written; the bytes that the file got.
+    /// Waits until everything is written; returns the bytes written to the file.
     ///
     /// # Errors
-    /// What went wrong in the other thread, now or earlier.
+    /// Errors of the other thread, now or earlier.
     pub fn finish(&mut self) -> io::Result<u64> {
         let way = std::mem::replace(&mut self.way, Way::Closed);
         if let Some(failure) = &self.failure {
@@ -123,13 +123,13 @@ impl<S: Stage> Way<S> {
         };
         let (filled, work) = bounded::<(Vec<u8>, S::Tag)>(WAITING);
         let (back, spare) = bounded(WAITING + 1);
-        // Behind the thread, as a thread that cannot be had takes with it what it is made with.
+        // Sent to the running thread, since a failed spawn would drop values moved into it.
         let (hand, stages) = bounded::<S>(1);
         let run = move || {
             let mut stage = stages.recv().map_err(|_| closed())?;
             for (bytes, tag) in work {
                 stage.take(&bytes, tag)?;
-                // If the other side is gone, no thread waits for it.
+                // If the other side is gone, no thread waits for the buffer.
                 let _ = back.try_send(bytes);
             }
             stage.finish()
@@ -143,13 +143,13 @@ impl<S: Stage> Way<S> {
                 }),
                 Err(unsent) => Way::Inline(unsent.into_inner()),
             },
-            // Limits of the process, or no memory: it takes longer, but needs no thread.
+            // Process limits or lack of memory: works without the thread, but slower.
             Err(_) => Way::Inline(stage),
         }
     }
 }
 
-/// A dump that was given up: the other thread stops by itself, and is not waited for, as it may be stuck in a write.
+/// For an abandoned dump: the other thread stops by itself, and is not joined, since it may be stuck in a write.
 impl<S: Stage> Drop for Pipe<S> {
     fn drop(&mut self) {
         self.abandoned.store(true, Ordering::Relaxed);
@@ -160,7 +160,7 @@ fn closed() -> io::Error {
     io::Error::other("the dump is closed already")
 }
 
-/// An error that is reported more than once.
+/// An error that can be reported repeatedly.
 struct Failure {
     kind: io::ErrorKind,
     code: Option<i32>,
@@ -184,15 +184,15 @@ impl Failure {
     }
 }
 
-/// The file. Takes all it is given, also if that needs several writes, if signals interrupt them, or if the file is a
-/// pipe that does not block.
+/// The file. Writes everything it gets, even if that takes several writes, signals interrupt them, or the file is a
+/// non-blocking pipe.
 pub(super) struct Output {
     file: File,
     written: u64,
     abandoned: Arc<AtomicBool>,
 }
 
-/// Pause before the next try if a pipe is full.
+/// Pause before retrying when a pipe is full.
 const RETRY: Duration = Duration::from_millis(1);
 
 impl Output {

@@ -1,7 +1,7 @@
-//! Reading dumps: format and compression are found by content, records are passed to a [`Writer`].
+//! Reads dumps: detects format and compression by content, and passes the records to a [`Writer`].
 //!
-//! A thread reads and unpacks ahead (`feed`); text is scanned token by token (`tokens`), so that a line may be of any
-//! length. Dumps that were cut are read up to the break, broken lines and blocks are left out and counted.
+//! A thread reads ahead and decompresses (`feed`); text is scanned token by token (`tokens`), so a line may have any length.
+//! Truncated dumps are read up to the break; broken lines and blocks are skipped and counted.
 
 mod binary_reader;
 mod blocks;
@@ -40,16 +40,16 @@ pub(super) use target::Target;
 pub(super) use value_reader::checked;
 use window::Window;
 
-/// How to read.
+/// Options for reading a dump.
 #[derive(Clone, Copy)]
 pub struct Options<'o> {
-    /// What may be written of contents.
+    /// The contents that may be written.
     pub values: Values,
-    /// How large the dump may be.
+    /// Size limits of the dump.
     pub limits: Limits,
-    /// Called after each MiB or so with the bytes of the input that were read (compressed, if it is).
+    /// Called about once per MiB with the number of input bytes read (compressed, if it is).
     pub progress: Option<&'o dyn Fn(u64)>,
-    /// Reading ends with an error soon after this becomes true, also while it waits for the input.
+    /// Reading fails soon after this becomes true, even while it waits for the input.
     pub stop: Option<&'o AtomicBool>,
 }
 
@@ -64,28 +64,28 @@ impl From<Values> for Options<'_> {
     }
 }
 
-/// What was read.
+/// The result of reading a dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// Format of the input.
     pub format: Format,
-    /// What was written.
+    /// The records written.
     pub counts: Counts,
-    /// The input ends before the dump does.
+    /// Whether the input ends before the dump does.
     pub truncated: bool,
-    /// Broken lines (blocks, in the binary format) that were left out.
+    /// Skipped broken lines (blocks, in the binary format).
     pub skipped: u64,
-    /// Number of the first of them, from 1.
+    /// Number of the first skipped one, from 1.
     pub first_skipped: Option<u64>,
     /// Bytes of the input.
     pub bytes: u64,
 }
 
-/// Why reading a record ended early.
+/// The reason why reading a record ended early.
 pub(super) enum Stop {
     /// The record is broken.
     Broken,
-    /// The record holds more than so many bytes.
+    /// The record contains more than this many bytes.
     TooLarge(u64),
     /// The input cannot be read.
     Input(io::Error),
@@ -105,12 +105,12 @@ impl Stop {
     }
 }
 
-/// An error of what was read.
+/// An error in the input data.
 pub fn invalid(text: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, text.into())
 }
 
-/// Counts what was left out.
+/// Counts skipped parts.
 #[derive(Default)]
 struct Skipped {
     count: u64,
@@ -124,10 +124,10 @@ impl Skipped {
     }
 }
 
-/// Reads a dump, passes all of it to `writer`, and finishes it.
+/// Reads a dump, passes all of it to `writer`, and finishes the output.
 ///
 /// # Errors
-/// If the input is no dump, cannot be read, or the output cannot be written.
+/// If the input is not a dump or cannot be read, or the output cannot be written.
 pub fn convert(
     input: Box<dyn Read + Send>,
     writer: &mut dyn Writer,
@@ -136,10 +136,10 @@ pub fn convert(
     read(input, writer, &Options::from(values))
 }
 
-/// The same with more options.
+/// Like [`convert`], with more options.
 ///
 /// # Errors
-/// As [`convert`].
+/// As for [`convert`].
 pub fn read(
     input: Box<dyn Read + Send>,
     writer: &mut dyn Writer,
@@ -173,7 +173,7 @@ pub fn read(
     })
 }
 
-/// Reads a format that has lines.
+/// Reads a line-based format.
 fn text(
     feed: Feed<'_>,
     first: Piece,

@@ -1,7 +1,7 @@
-//! What a dump says of an object, whatever the format.
+//! The facts of a dump, independent of the format.
 //!
-//! Text that repeats (names of instance variables, classes, methods, files) is interned: records carry a [`NameId`], and
-//! [`Tables`] has the text. Contents of objects that have none of their own name carry their bytes ([`Text`]).
+//! Repeated text (names of instance variables, classes, methods, files) is interned: records contain a [`NameId`], and
+//! [`Tables`] the text. Objects with unique contents contain their bytes ([`Text`]).
 
 pub use super::flags::Flags;
 pub use super::name_tables::Tables;
@@ -19,13 +19,13 @@ pub struct SiteId(pub u32);
 pub struct Site {
     /// Path.
     pub file: NameId,
-    /// Line, from 1; 0 if not known.
+    /// Line, from 1; 0 if unknown.
     pub line: u32,
-    /// Method, as `fetch`; `None` outside of one.
+    /// Method, such as `fetch`; `None` outside of methods.
     pub method: Option<NameId>,
 }
 
-/// Type of a heap slot: Ruby's T_ number (enum ruby_value_type, the same from 3.1 to 4.0); or a block of malloc.
+/// Type of a heap slot: Ruby's T_ number (enum ruby_value_type, the same from 3.1 to 4.0); or a malloc block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Kind(pub u8);
 
@@ -47,7 +47,7 @@ impl Kind {
     pub const MATCH: Kind = Kind(0x0d);
     pub const COMPLEX: Kind = Kind(0x0e);
     pub const RATIONAL: Kind = Kind(0x0f);
-    /// A block of malloc, in a number that Ruby does not use.
+    /// A malloc block, with a number that Ruby does not use.
     pub const BLOCK: Kind = Kind(0x10);
     pub const SYMBOL: Kind = Kind(0x14);
     pub const IMEMO: Kind = Kind(0x1a);
@@ -56,7 +56,7 @@ impl Kind {
     pub const ZOMBIE: Kind = Kind(0x1d);
     pub const MOVED: Kind = Kind(0x1e);
 
-    /// Name of the type, as `string`.
+    /// Name of the type, such as `string`.
     pub fn name(self) -> &'static str {
         super::kinds::lower(self)
     }
@@ -73,64 +73,64 @@ pub enum Value {
     False,
     /// The VM's mark for "no value".
     Undef,
-    /// An Integer that is no heap object.
+    /// An Integer that is not a heap object.
     Int(i64),
-    /// A Float that is no heap object.
+    /// A Float that is not a heap object.
     Float(f64),
-    /// A Symbol that is no heap object; its name without the colon.
+    /// A Symbol that is not a heap object; its name without the colon.
     Symbol(NameId),
     /// A heap object's address.
     Address(u64),
-    /// A text about the object, not an object of Ruby's: a path, a method's name.
+    /// A text about the object, not a Ruby object: a path, a method's name.
     Name(NameId),
-    /// A text that is JSON itself, for facts with a structure (a thread's backtrace).
+    /// A JSON text, for structured facts (a thread's backtrace).
     Json(NameId),
 }
 
-/// What leads from an object to a value.
+/// The kind and name of a reference from an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Label {
-    /// Ruby has no name for it.
+    /// Unnamed in Ruby.
     None,
-    /// Element of an array; counts from 0.
+    /// Element of an array, counted from 0.
     Index(u32),
-    /// Key of a hash. The edge after it is this key's [`Label::Entry`].
+    /// Key of a hash. The next edge is its [`Label::Entry`].
     Key,
-    /// Value of a hash, under the key of the edge before it.
+    /// Value of a hash, for the key of the previous edge.
     Entry,
     /// Instance variable, with its `@`.
     Ivar(NameId),
     /// Class variable, with its `@@`.
     ClassVariable(NameId),
-    /// Constant, as `VERSION`.
+    /// Constant, such as `VERSION`.
     Constant(NameId),
-    /// Member of a struct, as `name`.
+    /// Member of a struct, such as `name`.
     Member(NameId),
     /// Local variable that a proc or binding captured.
     Local(NameId),
     /// Global variable, with its `$`.
     Global(NameId),
-    /// Method of a class or module, as `fetch`.
+    /// Method of a class or module, such as `fetch`.
     Method(NameId),
-    /// What the VM keeps for itself, as `super`, `self`, `default`, `shared`, `receiver`, `numerator`.
+    /// Internal reference of the VM: `super`, `self`, `default`, `shared`, `receiver`, `numerator`.
     Role(NameId),
 }
 
-/// One value that an object holds. It is a reference if it is an address.
+/// A value in an object. It is a reference if it is an address.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Edge<'a> {
-    /// What leads to it.
+    /// The label of the value.
     pub label: Label,
     /// The value.
     pub value: Value,
-    /// Beginning of the string that a hash key is, for the label of its entry: at most [`PREVIEW`] bytes.
+    /// The start of a hash key that is a string, for the label of its entry: at most [`PREVIEW`] bytes.
     pub preview: Option<&'a [u8]>,
 }
 
 /// Longest [`Edge::preview`], in bytes.
 pub const PREVIEW: usize = 64;
 
-/// State of a string's bytes, as Ruby remembers it.
+/// State of a string's bytes, as cached by Ruby.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum CodeRange {
@@ -140,7 +140,7 @@ pub enum CodeRange {
     Broken,
 }
 
-/// What is written of a text, as the `values:` option says.
+/// The written part of a text, according to the `values:` option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content<'a> {
     /// All of it.
@@ -149,18 +149,18 @@ pub enum Content<'a> {
     Truncated(&'a [u8]),
     /// A mark that equal texts share.
     Mark(u64),
-    /// Nothing (only its length, if that is there).
+    /// Nothing (except its length, if present).
     Absent,
 }
 
 /// Bytes of a string, symbol, regexp or bignum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Text<'a> {
-    /// Length in bytes; `None` if it is not to be written.
+    /// Length in bytes; `None` if it must not be written.
     pub length: Option<u64>,
-    /// Bytes the string has room for, where Ruby distinguishes it from the length.
+    /// Bytes that the string has room for, where Ruby distinguishes that from the length.
     pub capacity: Option<u64>,
-    /// Name of the encoding, as `UTF-8`.
+    /// Name of the encoding, such as `UTF-8`.
     pub encoding: NameId,
     /// State of the bytes.
     pub coderange: CodeRange,
@@ -168,10 +168,10 @@ pub struct Text<'a> {
     pub content: Content<'a>,
 }
 
-/// What is known of an object by its type.
+/// Facts that depend on the type of an object.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Detail<'a> {
-    /// Nothing more.
+    /// No further facts.
     None,
     /// T_STRING. A shared string has [`Flags::SHARED`].
     String(Text<'a>),
@@ -191,21 +191,21 @@ pub enum Detail<'a> {
         size: u64,
         /// Default value, or the default proc.
         default: Value,
-        /// True if `default` is a proc to call.
+        /// Whether `default` is a proc to call.
         default_proc: bool,
     },
-    /// T_OBJECT: number of instance variables, as objspace counts them.
+    /// T_OBJECT: number of instance variables, as counted by objspace.
     Object {
         /// Slots for instance variables.
         ivars: u64,
     },
     /// T_CLASS, T_MODULE, T_ICLASS. A singleton class has [`Flags::SINGLETON`].
     Class {
-        /// Name; `None` for an anonymous one.
+        /// Name; `None` for an anonymous class.
         name: Option<NameId>,
-        /// Name of the first ancestor of an anonymous class that has one.
+        /// Name of an anonymous class's first named ancestor.
         real_name: Option<NameId>,
-        /// Address of the superclass, 0 if there is none.
+        /// Address of the superclass, 0 if it has none.
         superclass: u64,
         /// Its name.
         super_name: Option<NameId>,
@@ -222,20 +222,20 @@ pub enum Detail<'a> {
         /// File descriptor; `None` if it was never opened.
         fd: Option<i32>,
     },
-    /// T_IMEMO: an object of the VM's own.
+    /// T_IMEMO: an internal object of the VM.
     Imemo {
-        /// Its kind, as `iseq`.
+        /// Its kind, such as `iseq`.
         name: NameId,
-        /// Method that a call names (callinfo).
+        /// Name of the method to call (callinfo).
         mid: Option<NameId>,
-        /// Method that was called (callcache).
+        /// Name of the called method (callcache).
         called_id: Option<NameId>,
-        /// Class it was called on (callcache); 0 if there is none.
+        /// Class that the method was called on (callcache); 0 if unknown.
         receiver_class: u64,
     },
 }
 
-/// A fact that has no place in [`Detail`], as `lambda` of a proc.
+/// A fact without a place in [`Detail`], such as `lambda` of a proc.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Field {
     /// Key.
@@ -244,16 +244,16 @@ pub struct Field {
     pub value: Value,
 }
 
-/// When and where an object was allocated, if it was tracked.
+/// When and where a tracked object was allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allocation {
-    /// Where.
+    /// The allocation site.
     pub site: SiteId,
-    /// The innermost line of the application on that stack, if the site is in a library.
+    /// The innermost application line on that stack, if the site is in a library.
     pub caller: Option<SiteId>,
-    /// Number of collections before.
+    /// Number of earlier garbage collections.
     pub generation: u64,
-    /// Microseconds since the epoch at the beginning of that generation; 0 if not known.
+    /// Microseconds since the epoch at the start of that generation; 0 if unknown.
     pub time: u64,
 }
 
@@ -266,50 +266,50 @@ pub struct Object<'a> {
     pub kind: Kind,
     /// Address of the class (the singleton class, if there is one); 0 for internal objects.
     pub class: u64,
-    /// Name of the class that Ruby's `class` method answers; `None` for internal objects.
+    /// Class name as returned by Ruby's `class` method; `None` for internal objects.
     pub class_name: Option<NameId>,
     /// Bytes of the slot.
     pub slot_size: u32,
-    /// Bytes of the slot and of what the object holds by malloc.
+    /// Bytes of the slot and of the object's malloc'ed memory.
     pub memsize: u64,
     /// Number of the shape (Ruby 3.2 and later).
     pub shape_id: Option<u32>,
-    /// True or false.
+    /// Boolean facts.
     pub flags: Flags,
-    /// Collections survived, as the collector counts them (Ruby 4.0 and later).
+    /// Garbage collections survived, as counted by the GC (Ruby 4.0 and later).
     pub age: Option<u8>,
-    /// `object_id`, for an object that was asked for it (Ruby 4.0 and later).
+    /// `object_id`, if it was ever requested (Ruby 4.0 and later).
     pub object_id: Option<u64>,
-    /// By type.
+    /// Facts by type.
     pub detail: Detail<'a>,
-    /// More facts, in the order to write them.
+    /// More facts, in output order.
     pub fields: &'a [Field],
     /// When and where it was allocated.
     pub allocation: Option<Allocation>,
 }
 
-/// A shape: how the instance variables of objects lie (Ruby 3.2 and later).
+/// A shape: the layout of objects' instance variables (Ruby 3.2 and later).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Address.
     pub address: u64,
     /// Number.
     pub id: u64,
-    /// Number of the shape it grew from; `None` for a root.
+    /// Number of the parent shape; `None` for a root.
     pub parent_id: Option<u64>,
     /// Steps to the root.
     pub depth: u64,
     /// ROOT, IVAR, OBJ_ID, FROZEN, T_OBJECT, OBJ_TOO_COMPLEX.
     pub shape_type: NameId,
-    /// Name of the instance variable that was added.
+    /// Name of the added instance variable.
     pub edge_name: Option<NameId>,
-    /// Shapes that grew from it.
+    /// Number of child shapes.
     pub edges: u64,
     /// Bytes.
     pub memsize: u64,
 }
 
-/// What a note, a line about the process or the whole heap, is about.
+/// The subject of a note, a line about the process or the whole heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum NoteKind {
@@ -322,12 +322,12 @@ pub enum NoteKind {
     Footer,
 }
 
-/// What was written, for the last line and the caller.
+/// Counts of written records, for the last line and the caller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Counts {
     /// Objects.
     pub objects: u64,
-    /// References to heap objects (edges whose value is an address; the class of an object is none).
+    /// References to heap objects (edges whose value is an address; the class of an object does not count).
     pub references: u64,
     /// Sum of the objects' memsizes.
     pub memsize: u64,

@@ -1,8 +1,8 @@
-//! Counts what is written.
+//! Counts written records.
 
 use super::record::{Counts, Edge, Label, Object, Value};
 
-/// The counts so far, and the class of the object that began last.
+/// The counts so far, and the class of the current object.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub counts: Counts,
@@ -10,7 +10,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// An object begins.
+    /// Begins an object.
     #[inline]
     pub fn object(&mut self, object: &Object<'_>) {
         self.counts.objects += 1;
@@ -18,8 +18,8 @@ impl Tally {
         self.class = object.class;
     }
 
-    /// The address of a reference from the object that began last. The VM also calls an object's class one; that is
-    /// none here, as the object's line names it already.
+    /// The address of a reference from the current object. The VM also reports an object's class; it does not count here,
+    /// since the object's line already names it.
     #[inline]
     pub fn reference(&mut self, edge: &Edge<'_>) -> Option<u64> {
         match edge.value {

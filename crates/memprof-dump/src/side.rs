@@ -1,14 +1,14 @@
-//! Text that is written behind what comes after it.
+//! Text that is buffered to be written after later text.
 
 use std::io;
 
 use super::sink::Sink;
 
-/// Bytes that are kept as they are; what is more is compressed in memory. An array of millions would else make a dump
-/// need more memory than the array.
+/// Bytes buffered as they are; the rest is compressed in memory. Otherwise, dumping an array of millions would need more
+/// memory than the array.
 const PLAIN: usize = 1024 * 1024;
 
-/// A part of a line that is kept back.
+/// A buffered part of a line.
 #[derive(Default)]
 pub(super) struct Side {
     plain: Vec<u8>,
@@ -16,7 +16,7 @@ pub(super) struct Side {
 }
 
 impl Side {
-    /// To append to. Call [`Side::passed`] now and then.
+    /// The buffer to append to. Call [`Side::passed`] now and then.
     #[inline]
     pub fn text(&mut self) -> &mut Vec<u8> {
         &mut self.plain
@@ -27,7 +27,7 @@ impl Side {
         self.plain.is_empty() && self.packed.is_empty()
     }
 
-    /// Compresses what has become too much.
+    /// Compresses the text if it has grown too large.
     #[inline]
     pub fn passed(&mut self) -> io::Result<()> {
         if self.plain.len() < PLAIN {
@@ -38,13 +38,13 @@ impl Side {
         Ok(())
     }
 
-    /// Forgets everything.
+    /// Clears everything.
     pub fn clear(&mut self) {
         self.plain.clear();
         self.packed.clear();
     }
 
-    /// Moves everything to `sink`, without the first byte: each item brings a comma.
+    /// Moves everything to `sink`, without the first byte: each item starts with a comma.
     pub fn drain_list(&mut self, sink: &mut Sink) -> io::Result<()> {
         let mut skip = 1;
         for packed in self.packed.drain(..) {

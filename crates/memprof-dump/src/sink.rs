@@ -1,4 +1,4 @@
-//! Where the text formats write: a buffer that a [`Worker`] compresses and writes to the file.
+//! The output of text formats: a buffer that a [`Worker`] compresses and writes to the file.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -9,25 +9,25 @@ use super::format::Compression;
 use super::pipe::{Output, Pipe, Stage};
 use super::worker::Worker;
 
-/// Bytes that are handed over at once.
+/// Bytes handed over at once.
 const CAPACITY: usize = 256 * 1024;
 
-/// Room behind that, so that a line that ends there rarely makes the buffer grow.
+/// Extra room, so that a line at the end rarely makes the buffer grow.
 const SLACK: usize = 32 * 1024;
 
-/// Level of gzip and zstd: the dump should not have to wait for its compression.
+/// Level of gzip and zstd: the dump should not wait for its compression.
 const LEVEL: u8 = 1;
 
-/// A file that is written by a [`Worker`].
+/// A file written by a [`Worker`].
 ///
-/// Dropped without [`Sink::finish`], it leaves the file as it is, and waits for nothing.
+/// If dropped without [`Sink::finish`], it leaves the file as it is, and does not wait.
 pub struct Sink {
     buffer: Vec<u8>,
     pipe: Pipe<Compressor>,
 }
 
 impl Sink {
-    /// Writes to `file` from where it stands, by a second thread.
+    /// Writes to the current position of `file`, on a second thread.
     ///
     /// # Errors
     /// If the compression could not be set up.
@@ -35,10 +35,10 @@ impl Sink {
         Sink::by(file, compression, Worker::Thread)
     }
 
-    /// The same, by a chosen worker.
+    /// Like [`Sink::new`], with a chosen worker.
     ///
     /// # Errors
-    /// As [`Sink::new`].
+    /// As for [`Sink::new`].
     pub fn by(file: File, compression: Compression, worker: Worker) -> io::Result<Sink> {
         Ok(Sink {
             buffer: Vec::with_capacity(CAPACITY + SLACK),
@@ -46,7 +46,7 @@ impl Sink {
         })
     }
 
-    /// To append to. Call [`Sink::passed`] now and then.
+    /// The buffer to append to. Call [`Sink::passed`] now and then.
     #[inline]
     pub(super) fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
@@ -69,10 +69,10 @@ impl Sink {
         Ok(())
     }
 
-    /// Writes the rest, and waits until all is written; the bytes that the file got.
+    /// Writes the rest and waits until everything is written; returns the bytes written to the file.
     ///
     /// # Errors
-    /// Those of the file, also earlier ones.
+    /// Errors of the file, including earlier ones.
     pub fn finish(mut self) -> io::Result<u64> {
         self.close()
     }
@@ -92,13 +92,13 @@ impl Write for Sink {
         Ok(bytes.len())
     }
 
-    /// Does nothing: what is not handed over yet is written by [`Sink::finish`].
+    /// Does nothing: [`Sink::finish`] writes the rest.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
 
-/// What the second thread does.
+/// The work of the second thread.
 enum Compressor {
     None(Output),
     Gzip(GzEncoder<Output>),

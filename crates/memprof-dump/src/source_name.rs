@@ -1,24 +1,24 @@
-//! Names of the files that code is from. Code that a program evaluates has any name that the program gives it, which is
-//! a value of the program: a dump without contents does not contain it.
+//! Names of source files. A program may give evaluated code any name, which is then one of the program's values: a dump
+//! without contents omits it.
 
 use super::values::HIDDEN;
 
-/// Names that Ruby itself gives to code that is from no file.
+/// Ruby's own names for code without a file.
 const OWN: [&str; 6] = ["", ".", "-", "-e", "(eval)", "(irb)"];
 
-/// True for a name that Ruby itself gives to code that is from no file.
+/// Whether Ruby itself gives this name to code without a file.
 pub fn is_own(name: &str) -> bool {
     OWN.contains(&name) || name.starts_with("<internal:")
 }
 
-/// True for a full path, and for a name that Ruby itself gives: all that can be said where the files are not at hand.
+/// Whether this is a full path or one of Ruby's own names: the only criterion when the files are not available.
 pub fn matches(name: &str) -> bool {
     let path = behind_eval(name);
     is_own(path) || path.starts_with('/')
 }
 
-/// Ruby 3.3 and later name evaluated code after the place of the `eval`, as `(eval at app.rb:3)`: the file of that place.
-/// Any other name as it is.
+/// Ruby 3.3 and later name evaluated code after the `eval`, such as `(eval at app.rb:3)`: returns the file of the `eval`.
+/// Other names are unchanged.
 pub fn behind_eval(name: &str) -> &str {
     name.strip_prefix("(eval at ")
         .and_then(|rest| rest.strip_suffix(')'))
@@ -27,10 +27,10 @@ pub fn behind_eval(name: &str) -> &str {
         .map_or(name, |(path, _)| path)
 }
 
-/// A line of a backtrace, as `app.rb:3:in 'call'`, without a name that does not look like a file's.
+/// A backtrace line, such as `app.rb:3:in 'call'`, without a name that does not look like a file's.
 pub(super) fn line(line: &str) -> String {
     let bytes = line.as_bytes();
-    // The last colon before a line's number: a name may have some, too.
+    // The last colon before a line number: the name may contain colons, too.
     let ends_name = |at: &usize| {
         let digits = bytes[at + 1..]
             .iter()

@@ -1,4 +1,4 @@
-//! For tests: made-up dumps, and files to write them to.
+//! Test support: generated dumps, and files to write them to.
 
 mod random;
 mod scratch_files;
@@ -15,7 +15,7 @@ use super::writer::Writer;
 pub use random::Random;
 pub use scratch_files::{converted, made, options, scratch, values, written};
 
-/// Texts that are hard on JSON.
+/// Texts that are difficult in JSON.
 pub const HOSTILE: [&[u8]; 12] = [
     b"",
     b"plain",
@@ -69,7 +69,7 @@ impl Random {
     }
 }
 
-/// Writes a dump of so many objects.
+/// Writes a dump with this many objects.
 pub fn make(writer: &mut dyn Writer, seed: u64, objects: u64) -> io::Result<()> {
     let mut random = Random(seed * 2 + 1);
     let mut tables = Tables::default();
@@ -165,7 +165,7 @@ fn object(writer: &mut dyn Writer, tables: &mut Tables, random: &mut Random) -> 
             },
         });
     }
-    // What shows where an object shares its contents is not written for others.
+    // The flag for shared contents is written only for these types.
     let shares = matches!(kind, Kind::STRING | Kind::ARRAY);
     let mask = if shares {
         0x1ffff
@@ -270,7 +270,7 @@ fn detail<'a>(kind: Kind, tables: &mut Tables, random: &mut Random, bytes: &'a [
     }
 }
 
-/// One call of `edges` with labels as this type has them.
+/// One call of `edges` with typical labels of this type.
 fn edges(
     writer: &mut dyn Writer,
     tables: &mut Tables,
@@ -300,7 +300,7 @@ fn edges(
             }
             _ => {
                 let name = tables.intern(&format!("n{number}é\""));
-                // Ruby's own have no @.
+                // Ruby's internal ones have no @.
                 let at = if number % 5 == 4 { "" } else { "@" };
                 let ivar = tables.intern(&format!("{at}n{number}"));
                 let class_variable = tables.intern(&format!("@@n{number}"));

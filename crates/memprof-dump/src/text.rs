@@ -7,7 +7,7 @@ use base64::engine::{DecodePaddingMode, Engine, GeneralPurpose, GeneralPurposeCo
 
 use super::record::{NameId, Tables};
 
-/// Two hexadecimal digits for each byte.
+/// Two hexadecimal digits per byte.
 static HEX: [[u8; 2]; 256] = {
     let digits = b"0123456789abcdef";
     let mut table = [[0; 2]; 256];
@@ -19,7 +19,7 @@ static HEX: [[u8; 2]; 256] = {
     table
 };
 
-/// How a byte is written inside a JSON string: 0 as it is, `u` as `\u00..`, anything else behind a backslash.
+/// Escapes of bytes inside a JSON string: 0 for none, `u` for `\u00..`, others follow a backslash.
 static ESCAPES: [u8; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;
@@ -55,8 +55,8 @@ pub(super) fn address(out: &mut Vec<u8>, address: u64) {
     if address >> 44 == 0 || address >> 48 != 0 {
         return any_address(out, address);
     }
-    // Where processes have their heaps, an address has twelve digits: with its quotes sixteen bytes. They are put together
-    // in registers and written at once.
+    // A typical heap address has twelve digits: sixteen bytes with its quotes. They are assembled in registers and written
+    // at once.
     let (high, low) = (digits(address >> 16), digits(address << 16));
     let first = u64::from_le_bytes(*b"\"0x\0\0\0\0\0") | high << 24;
     let second = high >> 40 | (low & 0xffff_ffff) << 24 | u64::from(b'"') << 56;
@@ -88,7 +88,7 @@ pub(super) fn decimal(out: &mut Vec<u8>, number: impl itoa::Integer) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-/// A number behind its key, which comes with comma, quotes and colon.
+/// A number after its key, which includes comma, quotes and colon.
 #[inline]
 pub(super) fn field(out: &mut Vec<u8>, key: &str, number: impl itoa::Integer) {
     out.extend_from_slice(key.as_bytes());
@@ -103,14 +103,14 @@ pub(super) fn string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
-/// A string in quotes, behind its key, which comes with comma, quotes and colon.
+/// A string in quotes, after its key, which includes comma, quotes and colon.
 #[inline]
 pub(super) fn string_field(out: &mut Vec<u8>, key: &str, text: &str) {
     out.extend_from_slice(key.as_bytes());
     string(out, text);
 }
 
-/// The inside of a string that is an interned text.
+/// The inside of a string, from an interned text.
 #[inline]
 pub(super) fn name(out: &mut Vec<u8>, tables: &Tables, name: NameId) {
     match tables.spelled(name) {
@@ -119,7 +119,7 @@ pub(super) fn name(out: &mut Vec<u8>, tables: &Tables, name: NameId) {
     }
 }
 
-/// The same in quotes.
+/// An interned text in quotes.
 #[inline]
 pub(super) fn quoted_name(out: &mut Vec<u8>, tables: &Tables, id: NameId) {
     out.push(b'"');
@@ -127,7 +127,7 @@ pub(super) fn quoted_name(out: &mut Vec<u8>, tables: &Tables, id: NameId) {
     out.push(b'"');
 }
 
-/// The same behind a key, if there is one.
+/// An interned text in quotes after a key, if present.
 #[inline]
 pub(super) fn name_field(out: &mut Vec<u8>, tables: &Tables, key: &str, name: Option<NameId>) {
     if let Some(name) = name {
@@ -136,7 +136,7 @@ pub(super) fn name_field(out: &mut Vec<u8>, tables: &Tables, key: &str, name: Op
     }
 }
 
-/// An address behind its key, if it is one.
+/// An address after its key, unless it is zero.
 #[inline]
 pub(super) fn address_field(out: &mut Vec<u8>, key: &str, at: u64) {
     if at != 0 {
@@ -156,19 +156,19 @@ pub(super) fn escape(out: &mut Vec<u8>, text: &str) {
     }
 }
 
-/// True if a text surely needs no escape inside a string.
+/// Whether a text certainly needs no escapes inside a string.
 pub(super) fn is_plain(text: &str) -> bool {
     clean::<false>(text.as_bytes()) == text.len()
 }
 
-/// How many bytes from the beginning surely need no escape (and are `ASCII`), counted in steps of eight or to the end.
+/// Number of leading bytes that certainly need no escapes (and are `ASCII`), in steps of eight or to the end.
 #[inline]
 fn clean<const ASCII: bool>(bytes: &[u8]) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const TOPS: u64 = 0x8080_8080_8080_8080;
     let zero = |word: u64| word.wrapping_sub(ONES) & !word;
     let special = |word: u64| {
-        // Below a space, a quote, a backslash, or DEL: in bytes with the top bit nothing is.
+        // Below a space, a quote, a backslash, or DEL; never in bytes with the top bit set.
         let found = word.wrapping_sub(ONES * 0x20) & !word
             | zero(word ^ (ONES * 0x22))
             | zero(word ^ (ONES * 0x5c))
@@ -217,9 +217,9 @@ fn escape_each(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(&bytes[done..]);
 }
 
-/// The inside of a string whose bytes may be anything: what is no UTF-8 becomes U+FFFD. True if all bytes are there.
+/// The inside of a string with arbitrary bytes: invalid UTF-8 becomes U+FFFD. True if all bytes were valid.
 pub(super) fn escape_bytes(out: &mut Vec<u8>, bytes: &[u8]) -> bool {
-    // Most are ASCII without anything to escape, which one look shows.
+    // Most are ASCII without anything to escape, which is found quickly.
     let (clean, bytes) = bytes.split_at(clean::<true>(bytes));
     out.extend_from_slice(clean);
     if bytes.is_empty() {
@@ -238,10 +238,10 @@ pub(super) fn escape_bytes(out: &mut Vec<u8>, bytes: &[u8]) -> bool {
     false
 }
 
-/// A Float as a JSON number; what is none as a string, as Ruby calls it.
+/// A Float as a JSON number; if it is not finite, a string with its name in Ruby.
 pub(super) fn float(out: &mut Vec<u8>, number: f64) {
     if number.is_finite() {
-        // A Vec takes all that is written to it.
+        // Writing to a Vec cannot fail.
         let _ = serde_json::to_writer(out, &number);
     } else {
         out.push(b'"');
@@ -261,7 +261,7 @@ pub(super) fn not_finite(number: f64) -> &'static str {
     }
 }
 
-/// A Float as Ruby's own `%#g` writes it: six digits that count, zeros at the end kept.
+/// A Float as formatted by Ruby's `%#g`: six significant digits, with trailing zeros.
 pub(super) fn general(out: &mut Vec<u8>, number: f64) {
     if number.is_nan() {
         return out.extend_from_slice(b"NaN");
@@ -276,7 +276,7 @@ pub(super) fn general(out: &mut Vec<u8>, number: f64) {
     let scientific = format!("{number:.5e}");
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
-    // A Vec takes all that is written to it.
+    // Writing to a Vec cannot fail.
     let _ = match exponent {
         5 => write!(out, "{number:.0}."),
         -4..5 => write!(out, "{number:.*}", (5 - exponent) as usize),
@@ -285,7 +285,7 @@ pub(super) fn general(out: &mut Vec<u8>, number: f64) {
     };
 }
 
-/// Base64 with padding; reading accepts it without, too.
+/// Base64 with padding, which is optional when reading.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::STANDARD,
     GeneralPurposeConfig::new()
@@ -295,11 +295,11 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 
 /// Bytes in base64, with padding.
 pub(super) fn base64(out: &mut Vec<u8>, bytes: &[u8]) {
-    // A Vec takes all that is written to it.
+    // Writing to a Vec cannot fail.
     let _ = write!(out, "{}", Base64Display::new(bytes, &BASE64));
 }
 
-/// The bytes that [`base64()`] wrote; `None` if it did not write this.
+/// The bytes written by [`base64()`]; `None` if the text is not valid.
 pub(super) fn from_base64(text: &str) -> Option<Vec<u8>> {
     BASE64.decode(text).ok()
 }

@@ -1,4 +1,4 @@
-//! How much of the values of a program a dump contains: the `values:` option.
+//! The amount of program values in a dump: the `values:` option.
 
 use std::hash::Hasher;
 use std::str::FromStr;
@@ -6,13 +6,13 @@ use std::str::FromStr;
 use super::format::named;
 use super::record::Content;
 
-/// What is written of the text of strings, symbols, regexps and large integers. Other numbers are written under
-/// [`Policy::Full`] and [`Policy::Truncate`] only.
+/// The written part of strings, symbols, regexps and large integers. Other numbers are written under [`Policy::Full`] and
+/// [`Policy::Truncate`] only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Policy {
     /// All of it.
     Full,
-    /// At most [`KEPT`] bytes from its beginning.
+    /// At most the first [`KEPT`] bytes.
     Truncate,
     /// A mark that equal texts share, and the length.
     Hash,
@@ -22,7 +22,7 @@ pub enum Policy {
     None,
 }
 
-/// What replaces a number, and the name of a file that is none, in a dump without contents.
+/// Replaces a number, or a name that is not a file's, in a dump without contents.
 pub const HIDDEN: &str = "(hidden)";
 
 /// Bytes that [`Policy::Truncate`] keeps.
@@ -37,7 +37,7 @@ impl Policy {
         ("none", Policy::None),
     ];
 
-    /// As in the `values:` option.
+    /// Name in the `values:` option.
     pub fn name(self) -> &'static str {
         let mut names = Policy::NAMES.iter();
         names
@@ -54,27 +54,27 @@ impl FromStr for Policy {
     }
 }
 
-/// Secret of the marks of one dump. Without it a mark could be found again by hashing a list of likely texts.
+/// Secret key for the marks of one dump. Without it, hashing likely texts would reveal those behind marks.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Key(pub [u64; 2]);
 
 /// A policy with the key for its marks.
 #[derive(Clone, Copy)]
 pub struct Values {
-    /// What is written.
+    /// The policy.
     pub policy: Policy,
-    /// Key of marks.
+    /// The key for marks.
     pub key: Key,
 }
 
 impl Values {
-    /// Everything is written.
+    /// Writes everything.
     pub const FULL: Values = Values {
         policy: Policy::Full,
         key: Key([0; 2]),
     };
 
-    /// What is written of a text that has these bytes.
+    /// The written part of a text with these bytes.
     #[inline]
     pub fn content<'a>(&self, bytes: &'a [u8]) -> Content<'a> {
         match self.policy {
@@ -86,13 +86,13 @@ impl Values {
         }
     }
 
-    /// What is written of a text of this length, in bytes.
+    /// The written length of a text with this many bytes.
     #[inline]
     pub fn length(&self, length: u64) -> Option<u64> {
         (self.policy != Policy::None).then_some(length)
     }
 
-    /// What takes the place of a symbol's name; `None` if the name may be written.
+    /// The replacement for a symbol's name; `None` if the name may be written.
     pub fn symbol(&self, name: &str) -> Option<String> {
         match self.policy {
             Policy::Full | Policy::Truncate => None,
@@ -101,7 +101,7 @@ impl Values {
         }
     }
 
-    /// True if numbers and the beginning of a text may be written, as of a hash key in the label of its entry.
+    /// Whether numbers and the start of a text may be written, such as a hash key in the label of its entry.
     pub fn previews(&self) -> bool {
         self.policy <= Policy::Truncate
     }
@@ -117,7 +117,7 @@ impl Values {
     }
 }
 
-/// The first bytes of a text, without a character that would be cut.
+/// The first bytes of a text, without a truncated character.
 pub fn beginning(bytes: &[u8], most: usize) -> &[u8] {
     let Some(kept) = bytes.get(..most) else {
         return bytes;

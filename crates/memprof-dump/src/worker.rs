@@ -1,27 +1,27 @@
-//! Who compresses and writes what a dump consists of.
+//! The thread that compresses and writes a dump.
 
 use std::thread::Builder;
 
-/// Who compresses and writes.
+/// The thread that compresses and writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Worker {
-    /// A second thread; without one (limits of the process, no memory) the thread that makes the dump.
+    /// A second thread; if it cannot be started (process limits, no memory), the dumping thread.
     Thread,
-    /// The same in a forked child.
+    /// A second thread in a forked child.
     ThreadOfChild,
-    /// The thread that makes the dump: under a debugger it may be the only one that runs.
+    /// The dumping thread: under a debugger it may be the only one that runs.
     Inline,
 }
 
-/// Compressors keep what is large on the heap. Room for more would count as address space of the process.
+/// Compressors keep large data on the heap. A larger stack would count as address space of the process.
 const STACK: usize = 512 << 10;
 
-/// In a forked child glibc would hand out the stack of a thread that the child does not have, and Ruby keeps a thread's
-/// frames on it, which the walk still reads. None of those stacks is as large as this.
+/// In a forked child glibc would reuse the stack of a thread that the child does not have, on which Ruby keeps the thread's
+/// frames, which the walk still reads. None of those stacks is as large as this.
 const STACK_OF_CHILD: usize = 64 << 20;
 
 impl Worker {
-    /// What makes the thread; `None` if there is to be none.
+    /// The builder of the thread; `None` if there is to be none.
     pub(super) fn builder(self) -> Option<Builder> {
         let size = match self {
             Worker::Thread => STACK,

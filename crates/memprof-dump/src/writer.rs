@@ -1,11 +1,11 @@
-//! What a format implements.
+//! The interface of formats.
 
 use std::io;
 
 use super::format::Dump;
 use super::record::{Edge, Label, NoteKind, Object, Shape, Tables, Value};
 
-/// One format: receives records in order, and writes them.
+/// Writes one format: receives records in order.
 ///
 /// The order is: the header note, other notes, roots, shapes, objects, the last notes, `finish`. An error means that
 /// the output is lost (full disk, closed pipe); the caller stops and reports it.
@@ -19,36 +19,35 @@ pub trait Writer {
     /// A shape.
     fn shape(&mut self, tables: &Tables, shape: &Shape) -> io::Result<()>;
 
-    /// An object begins.
+    /// Begins an object.
     fn object(&mut self, tables: &Tables, object: &Object<'_>) -> io::Result<()>;
 
-    /// Edges of the object that began last. Called as often as needed; a key and its entry are never parted.
+    /// Edges of the current object. Called as often as needed; a key and its entry are never separated.
     fn edges(&mut self, tables: &Tables, edges: &[Edge<'_>]) -> io::Result<()>;
 
-    /// The object is complete.
+    /// Ends the object.
     fn end(&mut self, tables: &Tables) -> io::Result<()>;
 
-    /// Nothing more comes. Writes what is still held back and says what was written. Only a dump that is `whole` gets the
-    /// closing line: without it, a reader sees that the dump was cut.
+    /// Ends the dump: writes buffered output and returns the counts. Only a `whole` dump gets the closing line: readers
+    /// recognize a truncated dump by its absence.
     fn finish(&mut self, tables: &Tables, whole: bool) -> io::Result<super::record::Counts>;
 }
 
-/// Number of a template: what objects have in common that are alike in all but their address, their memsize, what they hold, and when
-/// and where they were allocated.
+/// Number of a template: the common part of objects that differ only in their address, memsize, contents, and when and where
+/// they were allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TemplateId(pub u32);
 
-/// What the walk over a live heap asks for besides: there is much of it, and the program waits.
+/// Extensions for the walk over a live heap, where there is much to write while the program waits.
 pub trait LiveWriter: Writer {
-    /// True if [`LiveWriter::edge`] is as fast as edges in batches.
+    /// Whether [`LiveWriter::edge`] is as fast as edges in batches.
     const ONE_BY_ONE: bool = false;
 
-    /// False if only references are written, and no labels: the walk then looks neither for labels nor for values that are
-    /// no references.
+    /// False if only references are written, without labels: the walk then skips labels and values that are not references.
     const LABELS: bool = true;
 
-    /// An object begins that has no fields, and neither age nor id unless all of its template have the same. Objects of
-    /// one template are alike, as the caller vouches.
+    /// Begins an object without fields, and without age or id unless its whole template has the same. The caller ensures
+    /// that objects of one template are alike.
     fn object_from_template(
         &mut self,
         tables: &Tables,
@@ -58,12 +57,12 @@ pub trait LiveWriter: Writer {
         self.object(tables, object)
     }
 
-    /// One edge of the object that began last. That of a key is followed by that of its entry.
+    /// An edge of the current object. A key's edge is followed by its entry's.
     fn edge(&mut self, tables: &Tables, edge: Edge<'_>) -> io::Result<()> {
         self.edges(tables, &[edge])
     }
 
-    /// Addresses that follow each other in an array, the first one at `index`. Not more than some thousands.
+    /// Consecutive addresses in an array, the first one at `index`. At most a few thousand.
     fn run(&mut self, tables: &Tables, index: u32, addresses: &[u64]) -> io::Result<()> {
         for (label, &address) in (index..).map(Label::Index).zip(addresses) {
             let edge = Edge {

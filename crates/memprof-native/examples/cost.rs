@@ -1,7 +1,6 @@
-//! What a trace costs in processor time: each loop untraced and traced in turn, medians of several rounds, and their
-//! ratio.
+//! The processor time of a trace: each loop untraced and traced in turn, medians of several rounds, and their ratio.
 //!
-//! Both loops do nothing else; a program that does something between its calls loses less.
+//! Both loops only make such calls; a program that does other work in between loses less.
 //!
 //! `cargo run --release -p memprof-native --example cost`
 
@@ -41,7 +40,7 @@ fn main() {
 fn ratio(what: &str, tracer: &str, run: Rounds, times: i32) {
     let measure = || {
         let begun = now();
-        // SAFETY: a function of the library, of that type.
+        // SAFETY: a function of the library, with that type.
         unsafe { run(times) };
         (now() - begun) / f64::from(times)
     };
@@ -66,7 +65,7 @@ fn time(what: &str, times: u32, action: impl Fn()) {
     println!("{what}: {:.2} us", (now() - begun) / 1e3 / f64::from(times));
 }
 
-/// Nanoseconds that this thread has computed: other processes of a busy machine do not show.
+/// Nanoseconds of CPU time of this thread, which exclude other processes on a busy machine.
 fn now() -> f64 {
     let mut time = libc::timespec {
         tv_sec: 0,

@@ -1,13 +1,13 @@
-//! What the process does around a fork, memprof's one use of `pthread_atfork`.
+//! Functions run around a fork, memprof's one use of `pthread_atfork`.
 //!
-//! Before a fork the last registered functions run first, after it the first ones: what is registered later may rely on
-//! what was registered before it.
+//! Before a fork the functions registered last run first, after it those registered first: later registrations may rely on
+//! earlier ones.
 
 use std::cell::Cell;
 use std::sync::{Once, OnceLock};
 
-/// Functions to run around a fork. They run while other threads may hold any lock, and in the child these threads are
-/// gone: touch atomics and locks that `before` took, allocate nothing, and call no Ruby.
+/// Functions to run around a fork. Other threads may hold any lock meanwhile, and do not exist in the child: touch atomics
+/// and locks that `before` took, allocate nothing, and call no Ruby.
 #[derive(Clone, Copy, Debug)]
 pub struct AtFork {
     /// Runs before the fork.
@@ -27,11 +27,11 @@ impl AtFork {
     };
 }
 
-/// Room for all that register, in the order in which they did.
+/// Room for all functions, in order of registration.
 static REGISTERED: [OnceLock<AtFork>; 8] = [const { OnceLock::new() }; 8];
 
 thread_local! {
-    /// How many `before` functions ran for the fork under way: what is registered meanwhile waits for the next fork.
+    /// Number of `before` functions run for the current fork: registrations made meanwhile wait for the next fork.
     static RAN: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -39,10 +39,10 @@ thread_local! {
 ///
 /// # Panics
 ///
-/// If more register than there is room for: each calls this once.
+/// If there are too many registrations: each caller registers once.
 pub fn register(functions: AtFork) {
     static HOOKED: Once = Once::new();
-    // SAFETY: functions of the signature that is asked for. When this object is unloaded, libc drops them.
+    // SAFETY: the functions have the required signature. When this object is unloaded, libc drops them.
     HOOKED.call_once(|| unsafe {
         libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child));
     });
@@ -78,7 +78,7 @@ mod tests {
 
     use super::*;
 
-    /// One hexadecimal digit for each function that ran in a fork of the thread below, the first one leftmost.
+    /// One hexadecimal digit for each function that ran in a fork of the thread below, the first leftmost.
     static STEPS: AtomicU32 = AtomicU32::new(0);
 
     thread_local! {
@@ -91,14 +91,14 @@ mod tests {
         }
     }
 
-    /// Forks; returns the steps that the parent took, and those that the child took.
+    /// Forks; returns the steps of the parent and those of the child.
     fn fork() -> (u32, u32) {
         let mut pipe = [0; 2];
         STEPS.store(0, Relaxed);
         // SAFETY: room for two descriptors.
         assert_eq!(unsafe { libc::pipe(pipe.as_mut_ptr()) }, 0);
         FORKS.set(true);
-        // SAFETY: the child writes and exits, both of which may be called after a fork.
+        // SAFETY: the child writes and exits, and both calls are allowed after a fork.
         let child = unsafe { libc::fork() };
         let mut steps = STEPS.load(Relaxed);
         let size = size_of_val(&steps);
@@ -112,7 +112,7 @@ mod tests {
         FORKS.set(false);
         let in_parent = steps;
         let mut status = 0;
-        // SAFETY: the descriptors of this pipe, the process that was forked, room for the answers.
+        // SAFETY: this pipe's descriptors, the forked process, and room for the answers.
         unsafe {
             let read = libc::read(pipe[0], (&raw mut steps).cast(), size);
             assert_eq!(read, size as isize);

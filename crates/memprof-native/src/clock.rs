@@ -1,23 +1,23 @@
 //! The clock that times calls.
 //!
-//! Two looks at a clock for each call are most of what a trace costs. So where the kernel itself trusts the
-//! processor's counter, that is read; what it counts in is found out by comparing it with the system's clock.
+//! Reading a clock twice per call makes up most of a trace's cost. So where the kernel itself trusts the processor's
+//! counter, this reads the counter, and finds its rate by comparing it with the system's clock.
 
 use std::fs;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-/// The counter is compared for at least so many nanoseconds before the result is kept: 1 part in a million.
+/// Nanoseconds to compare the counter for, at least, before keeping the result: 1 part in a million.
 const ENOUGH: u64 = 100_000_000;
 
 static IS_COUNTER_USED: AtomicBool = AtomicBool::new(false);
-/// Both clocks when the first trace began.
+/// Readings of both clocks when the first trace began.
 static ANCHOR: OnceLock<(u64, u64)> = OnceLock::new();
-/// Nanoseconds a tick as the bits of a float; 0 until it is asked for.
+/// Nanoseconds per tick as the bits of a float; 0 until first needed.
 static RATIO: AtomicU64 = AtomicU64::new(0);
 static IS_SETTLED: AtomicBool = AtomicBool::new(false);
 
-/// To be called before anything is timed.
+/// Must be called before anything is timed.
 pub(crate) fn prepare() {
     ANCHOR.get_or_init(|| {
         IS_COUNTER_USED.store(is_trusted(), Relaxed);
@@ -35,13 +35,13 @@ pub(crate) fn now() -> u64 {
     }
 }
 
-/// Ticks since an earlier moment; the processors' counters may differ by a few.
+/// Ticks since an earlier moment; the counters of different processors may differ by a few.
 #[inline(always)]
 pub(crate) fn since(begun: u64) -> u64 {
     now().saturating_sub(begun)
 }
 
-/// How long so many ticks are, as far as [`settle`] knows.
+/// Converts ticks to seconds, as precisely as [`settle`] has measured.
 pub(crate) fn seconds(ticks: u64) -> f64 {
     let ratio = match RATIO.load(Relaxed) {
         0 => 1.0,
@@ -50,8 +50,8 @@ pub(crate) fn seconds(ticks: u64) -> f64 {
     ticks as f64 * ratio / 1e9
 }
 
-/// Finds out how long a tick is; to be called before times are reported. The longer ago the first trace, the more exact,
-/// and in the end it stays.
+/// Measures the length of a tick; must be called before times are reported. The longer ago the first trace began, the more
+/// exact the result, until it is final.
 pub(crate) fn settle() {
     if !IS_COUNTER_USED.load(Relaxed) || IS_SETTLED.load(Relaxed) {
         return;
@@ -67,7 +67,7 @@ pub(crate) fn settle() {
     IS_SETTLED.store(passed >= ENOUGH, Relaxed);
 }
 
-/// Whether the counter goes on evenly, and alike on all processors: the kernel has checked that.
+/// Whether the kernel found that the counter runs steadily and in sync on all processors.
 fn is_trusted() -> bool {
     let wanted = if cfg!(target_arch = "x86_64") {
         "tsc"
@@ -82,7 +82,7 @@ fn is_trusted() -> bool {
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn counter() -> u64 {
-    // SAFETY: every x86-64 has it, and the kernel lets programs read it if it is what its own clock is made of.
+    // SAFETY: every x86-64 has the counter, and the kernel lets programs read it if its own clock is based on it.
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 
@@ -90,7 +90,7 @@ fn counter() -> u64 {
 #[inline(always)]
 fn counter() -> u64 {
     let ticks;
-    // SAFETY: Linux lets programs read it: its own clock is made of it.
+    // SAFETY: Linux lets programs read the counter: its own clock is based on it.
     unsafe {
         std::arch::asm!("mrs {ticks}, cntvct_el0", ticks = out(reg) ticks, options(nostack, nomem))
     };
@@ -103,7 +103,7 @@ fn nanoseconds() -> u64 {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: `time` is a timespec to write to, and the clock is one that every Linux has, so the call cannot fail.
+    // SAFETY: `time` is a timespec to write to, and every Linux has this clock, so the call cannot fail.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

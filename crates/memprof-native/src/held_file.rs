@@ -1,4 +1,4 @@
-//! A file that is written to while a program runs that does not know of it.
+//! A file written to inside a program that does not know about it.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -6,8 +6,8 @@ use std::mem::ManuallyDrop;
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 
-/// An open file. The program may close it, as daemons close all descriptors that they have inherited; then its number may be that
-/// of a file or connection of the program, which is left alone.
+/// An open file. The program may close it, as daemons close all inherited descriptors; its number may then belong to a file
+/// or connection of the program, which is left alone.
 #[derive(Debug)]
 pub struct HeldFile {
     file: ManuallyDrop<File>,
@@ -16,7 +16,7 @@ pub struct HeldFile {
 }
 
 impl HeldFile {
-    /// Keeps an open file.
+    /// Takes over an open file.
     ///
     /// # Errors
     ///
@@ -27,11 +27,11 @@ impl HeldFile {
         Ok(HeldFile { file, identity })
     }
 
-    /// Whether a descriptor is of the same file.
+    /// Whether a descriptor refers to the same file.
     #[must_use]
     pub fn is(&self, descriptor: RawFd) -> bool {
-        // SAFETY: the file is never dropped, so that the descriptor stays whosever it is; it is asked what it is of, and that
-        // it may be closed is one of the answers.
+        // SAFETY: the file is never dropped, so the descriptor stays with its owner; it is only asked which file it refers
+        // to, and being closed is a valid answer.
         let other = ManuallyDrop::new(unsafe { File::from_raw_fd(descriptor) });
         identity(&other).is_ok_and(|identity| identity == self.identity)
     }
@@ -42,11 +42,11 @@ impl HeldFile {
         self.is(self.file.as_raw_fd())
     }
 
-    /// Cuts it off behind so many bytes.
+    /// Truncates the file to this length.
     ///
     /// # Errors
     ///
-    /// Those of the system, and that the program has closed it.
+    /// System errors, or an error if the program has closed the file.
     pub fn set_len(&self, length: u64) -> io::Result<()> {
         self.check()?;
         self.file.set_len(length)
@@ -102,12 +102,12 @@ mod tests {
         let mut held = HeldFile::new(file).unwrap();
         held.write_all(b"one").unwrap();
         let other = File::create(&theirs).unwrap();
-        // SAFETY: the descriptor of `held` becomes another one of `other`; that is what it has to notice.
+        // SAFETY: the descriptor of `held` becomes another one of `other`; `held` has to notice that.
         unsafe { libc::dup2(other.as_raw_fd(), number) };
         assert!(!held.is_open() && !held.is(other.as_raw_fd()));
         assert!(held.write_all(b"two").is_err() && held.set_len(0).is_err());
         drop(held);
-        // SAFETY: it is still open, and no `File` owns it.
+        // SAFETY: the descriptor is still open, and no `File` owns it.
         assert_eq!(unsafe { libc::close(number) }, 0);
         assert_eq!(fs::read(&ours).unwrap(), b"one");
         assert_eq!(fs::read(&theirs).unwrap(), b"");
@@ -119,7 +119,7 @@ mod tests {
         let number = file.as_raw_fd();
         let held = HeldFile::new(file).unwrap();
         assert!(held.is_open());
-        // SAFETY: closes what `held` has; that is what it has to notice.
+        // SAFETY: closes the descriptor of `held`; `held` has to notice that.
         unsafe { libc::close(number) };
         drop(held);
     }

@@ -1,8 +1,8 @@
-//! The process below Ruby: what a block of code asked of libraries and of the system.
+//! The process below Ruby: calls that a block of code makes to libraries and to the system.
 //!
-//! While a [`Trace`] runs, calls that loaded objects make to wanted functions go through counters of this crate: the
-//! entries of these functions in the objects' tables are replaced, and put back when the last trace ends. Nothing is
-//! preloaded, nothing is started again, and a process without a trace is as if this crate were not there.
+//! While a [`Trace`] runs, calls from loaded objects to the traced functions go through counters of this crate: it replaces
+//! the functions' entries in the objects' tables, and restores them when the last trace ends. Nothing is preloaded or
+//! restarted, and a process without a trace runs as if this crate were absent.
 //!
 //! [`interpose`] is the engine and knows no tracer; a tracer is one file of `tracers`, and one line in its registry.
 //!
@@ -17,9 +17,9 @@
 //! # Ok::<(), memprof_native::Refused>(())
 //! ```
 //!
-//! What is not seen: calls that an object makes to itself (a client library linked into an extension, libc's own I/O
-//! for `fwrite`), calls through pointers that were fetched by `dlsym` or copied before the trace, but for those of client
-//! libraries that go through libffi, direct system calls, and what goes on in other link-map namespaces (`dlmopen`).
+//! Not seen: calls that an object makes to itself (a client library linked into an extension, libc's own I/O for `fwrite`),
+//! calls through pointers fetched by `dlsym` or copied before the trace (except those of client libraries that go through
+//! libffi), direct system calls, and calls in other link-map namespaces (`dlmopen`).
 
 pub mod at_fork;
 pub mod held_file;
@@ -29,12 +29,12 @@ mod report;
 pub use refused::Refused;
 pub use report::{Node, Report};
 
-/// Whose calls a trace counts.
+/// The threads whose calls a trace counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Those of the thread that began the trace.
+    /// The thread that began the trace.
     Thread,
-    /// Those of all threads of the process, ended ones included.
+    /// All threads of the process, ended ones included.
     Process,
 }
 

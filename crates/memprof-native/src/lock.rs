@@ -1,4 +1,4 @@
-//! A lock for data that hooks share, which a fork never leaves locked.
+//! A lock for data that hooks share; a fork never leaves it locked.
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::{
@@ -6,7 +6,7 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-/// Guards data for a few instructions at a time. A thread that forks takes it before the fork and releases it after, in both processes.
+/// Guards data for a few instructions at a time. A forking thread holds it across the fork; both processes release it.
 pub(crate) struct Lock<T> {
     is_taken: AtomicBool,
     data: UnsafeCell<T>,
@@ -48,7 +48,7 @@ impl<T> Lock<T> {
         }
     }
 
-    /// To be called only by the thread that has taken the lock, or in the child that it forked.
+    /// Only the thread that took the lock may call this, or the child that it forked.
     pub(crate) fn release(&self) {
         self.is_taken.store(false, Release);
     }

@@ -1,20 +1,20 @@
-//! Why a trace could not begin.
+//! The reasons why a trace cannot begin.
 
 use std::fmt;
 
-/// A trace that was not begun, and left the process as it was.
+/// A trace that did not begin, and left the process unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refused {
-    /// There is no tracer of that name.
+    /// An unknown tracer name.
     Unknown(String),
-    /// Calls cannot be interposed on this system, or in a program that is built like this one.
+    /// Calls cannot be interposed on this system, or in a program built like this one.
     Unsupported(&'static str),
-    /// The system did not let a table be written: the object, and the system's error.
+    /// The system did not allow writing to a table: the object, and the system's error.
     Protected {
         /// The object that the table belongs to.
         object: String,
-        /// What the system said.
+        /// The system's error.
         error: String,
     },
     /// The file of a recording can't be written; the system's error.

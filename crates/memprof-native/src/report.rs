@@ -1,8 +1,8 @@
-//! What a trace reports: plain data.
+//! The report of a trace: plain data.
 
 use std::borrow::Cow;
 
-/// One entry for each tracer that was asked for, in that order; an empty map if it has nothing to say.
+/// One entry for each requested tracer, in that order; an empty map if it has nothing to report.
 pub type Report = Vec<(&'static str, Node)>;
 
 /// A value in a report.
@@ -12,12 +12,12 @@ pub enum Node {
     Count(u64),
     /// A duration.
     Seconds(f64),
-    /// Values by name, in the order to show them.
+    /// Values by name, in display order.
     Map(Vec<(Cow<'static, str>, Node)>),
 }
 
 impl Node {
-    /// The entry of that name, if this is a map that has one.
+    /// The entry with this name, if this is a map that has one.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Node> {
         match self {

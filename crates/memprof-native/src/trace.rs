@@ -1,4 +1,4 @@
-//! A block of code that is traced.
+//! A traced block of code.
 
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -12,7 +12,7 @@ use crate::malloc;
 use crate::tracers::{self, Tracer, Whose, connections};
 use crate::{Node, Refused, Report, Scope};
 
-/// Tracers that traces have. Who begins many traces of the same ones looks their names up once.
+/// Tracers for traces. Reuse a choice to begin many traces without looking their names up each time.
 #[derive(Clone)]
 pub struct Choice {
     tracers: Arc<[&'static Tracer]>,
@@ -38,14 +38,14 @@ impl Choice {
         Ok(Choice { tracers })
     }
 
-    /// Counts from now on, for this thread or for the process.
+    /// Starts counting, for this thread or for the process.
     ///
-    /// The first trace of a process prepares what all share. Another thread must not fork meanwhile: its child would
-    /// wait for the rest of that. Ruby's lock, which both a fork and a trace take, sees to it.
+    /// The first trace of a process prepares the state that all share. No other thread may fork meanwhile: its child would
+    /// deadlock. Ruby's lock, taken by both forks and traces, ensures that.
     ///
     /// # Errors
     ///
-    /// When calls cannot be interposed in this process. It is left as it was then.
+    /// When calls cannot be interposed in this process, which is then left unchanged.
     pub fn begin(&self, scope: Scope) -> Result<Trace, Refused> {
         let held = if self.tracers.iter().all(|tracer| is_installed(tracer)) {
             None
@@ -69,8 +69,8 @@ impl Choice {
         Ok(trace)
     }
 
-    /// Has the functions of these tracers replaced until the result is dropped, whatever traces there are. Those
-    /// that are begun meanwhile only read counters.
+    /// Keeps the functions of these tracers replaced until the result is dropped, whatever traces there are. Traces begun
+    /// meanwhile only read counters.
     ///
     /// # Errors
     ///
@@ -106,17 +106,17 @@ impl Choice {
             Ok(()) => Ok(held),
             Err(why) => {
                 held.release();
-                std::mem::forget(held); // nothing is to be put back
+                std::mem::forget(held); // nothing to restore
                 Err(why)
             }
         }
     }
 }
 
-/// How many keep the functions of each tracer replaced.
+/// Number of installations that keep the functions of each tracer replaced.
 static INSTALLED: [AtomicUsize; tracers::COUNT] = [const { AtomicUsize::new(0) }; tracers::COUNT];
 
-/// How many have the functions of each tracer replaced, those who keep them among them.
+/// Number of users that have the functions of each tracer replaced, installations included.
 static HELD: [AtomicUsize; tracers::COUNT] = [const { AtomicUsize::new(0) }; tracers::COUNT];
 
 /// Whether a trace counts what the tracer at this place follows.
@@ -129,7 +129,7 @@ fn is_installed(tracer: &Tracer) -> bool {
     INSTALLED[tracers::index(tracer)].load(Relaxed) > 0
 }
 
-/// Functions are replaced while this is there.
+/// Keeps functions replaced until dropped.
 struct Held {
     choice: Choice,
     groups: Vec<&'static [Hook]>,
@@ -152,7 +152,7 @@ impl Drop for Held {
     }
 }
 
-/// See [`Choice::install`]. A trace that outlives this counts no more calls than others have replaced functions for.
+/// See [`Choice::install`]. A trace that outlives this counts calls only while others keep the functions replaced.
 #[must_use = "what is dropped keeps nothing"]
 pub struct Installation(Held);
 
@@ -172,16 +172,16 @@ impl Drop for Installation {
     }
 }
 
-/// A running trace. Traces nest, and run side by side: the first one has functions replaced, the last one puts them
-/// back. To trace many short blocks, keep their functions replaced by [`Choice::install`].
+/// A running trace. Traces may nest and run concurrently: the first replaces functions, the last restores them. To trace
+/// many short blocks, keep their functions replaced by [`Choice::install`].
 #[must_use = "a trace that is dropped ends at once"]
 pub struct Trace {
     choice: Choice,
     scope: Scope,
-    /// The counters of the thread that began the trace; its own until the trace ends.
+    /// The counters of the thread that began the trace, owned by it until the trace ends.
     block: &'static Block,
     before: Vec<Option<Vec<u64>>>,
-    /// Whether the thread is in this trace no more.
+    /// Whether the thread has left this trace.
     has_left: bool,
     _held: Option<Held>,
 }
@@ -196,7 +196,7 @@ impl std::fmt::Debug for Trace {
 }
 
 impl Trace {
-    /// Counts from now on what the named tracers follow; see [`Choice::begin`].
+    /// Starts counting what the named tracers follow; see [`Choice::begin`].
     ///
     /// # Errors
     ///
@@ -205,14 +205,14 @@ impl Trace {
         Choice::of(names)?.begin(scope)
     }
 
-    /// Ends the trace, and says what was counted since it began. May be called by another thread than the one that
-    /// began: [`Scope::Thread`] goes on meaning that one.
+    /// Ends the trace and returns what it counted. May be called by a thread other than the one that began it:
+    /// [`Scope::Thread`] still means that one.
     #[must_use]
     pub fn finish(self) -> Report {
         self.stop().report()
     }
 
-    /// Ends the trace, as [`Trace::finish`] does, and leaves the report for when there is time for it.
+    /// Ends the trace like [`Trace::finish`], but defers building the report.
     pub fn stop(mut self) -> Counted {
         self.leave();
         let mut after = self.read();
@@ -233,8 +233,7 @@ impl Trace {
         }
     }
 
-    /// The counters of each tracer; None where the thread that they are of has ended and left none. None at all stand
-    /// for zeroes.
+    /// The counters of each tracer; None if their thread ended without leaving any. An empty list stands for zeroes.
     fn read(&self) -> Vec<Option<Vec<u64>>> {
         let mut counters = self.counters();
         let own = (self.scope == Scope::Thread).then_some(self.block);
@@ -250,7 +249,7 @@ impl Trace {
         counters
     }
 
-    /// As [`Trace::read`], without what is waited for at this moment.
+    /// Like [`Trace::read`], without waits still in progress.
     fn counters(&self) -> Vec<Option<Vec<u64>>> {
         let is_own = ptr::eq(counters::mine(), self.block);
         (self.choice.tracers.iter())
@@ -270,7 +269,7 @@ impl Trace {
     }
 }
 
-/// What a trace that has ended counted: it changes no more.
+/// The final counts of an ended trace.
 #[must_use]
 pub struct Counted(Vec<(&'static Tracer, Option<Vec<u64>>)>);
 
@@ -282,12 +281,12 @@ impl std::fmt::Debug for Counted {
 }
 
 impl Counted {
-    /// Puts it into words.
+    /// Builds the report.
     #[must_use]
     pub fn report(&self) -> Report {
         clock::settle();
-        // Where functions stay replaced, no trace looks for objects that were loaded past `watch`, as libc itself
-        // loads some. Here is time for it.
+        // Where functions stay replaced, no trace looks for objects loaded past `watch`, such as those that libc loads
+        // itself. There is time for it here.
         interpose::notice();
         (self.0.iter())
             .map(|(tracer, cells)| {

@@ -1,8 +1,8 @@
-//! What there is where calls cannot be interposed.
+//! Replacements for systems where calls cannot be interposed.
 
 use crate::{Refused, Report, Scope};
 
-/// The names of the tracers there are on this system: none.
+/// The names of this system's tracers: none.
 #[must_use]
 pub fn names() -> &'static [&'static str] {
     &[]
@@ -11,7 +11,7 @@ pub fn names() -> &'static [&'static str] {
 /// Does nothing: no call is timed on this system.
 pub fn waited_for_gvl(_nanoseconds: u64) {}
 
-/// Tracers that traces have, of which there are none on this system.
+/// Tracers for traces; this system has none.
 #[derive(Clone, Debug)]
 pub struct Choice {
     never: std::convert::Infallible,
@@ -29,7 +29,7 @@ impl Choice {
         ))
     }
 
-    /// Cannot be called, as there is no choice.
+    /// Cannot be called, since no choice exists.
     ///
     /// # Errors
     ///
@@ -38,7 +38,7 @@ impl Choice {
         match self.never {}
     }
 
-    /// Cannot be called, as there is no choice.
+    /// Cannot be called, since no choice exists.
     ///
     /// # Errors
     ///
@@ -48,7 +48,7 @@ impl Choice {
     }
 }
 
-/// What keeps functions replaced, of which there is none on this system.
+/// Keeps functions replaced; cannot exist on this system.
 #[derive(Debug)]
 #[must_use]
 pub struct Installation {
@@ -56,7 +56,7 @@ pub struct Installation {
     never: std::convert::Infallible,
 }
 
-/// A running trace, of which there can be none on this system.
+/// A running trace; cannot exist on this system.
 #[derive(Debug)]
 pub struct Trace {
     never: std::convert::Infallible,
@@ -72,19 +72,19 @@ impl Trace {
         Choice::of(names)?.begin(scope)
     }
 
-    /// Cannot be called, as there is no trace.
+    /// Cannot be called, since no trace exists.
     #[must_use]
     pub fn finish(self) -> Report {
         match self.never {}
     }
 
-    /// Cannot be called, as there is no trace.
+    /// Cannot be called, since no trace exists.
     pub fn stop(self) -> Counted {
         match self.never {}
     }
 }
 
-/// What a trace counted, of which there can be none on this system.
+/// The counts of a trace; cannot exist on this system.
 #[derive(Debug)]
 #[must_use]
 pub struct Counted {
@@ -92,7 +92,7 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// Cannot be called, as nothing was counted.
+    /// Cannot be called, since nothing was counted.
     #[must_use]
     pub fn report(&self) -> Report {
         match self.never {}

@@ -1,4 +1,4 @@
-//! Functions that are called by their address, through libffi: a library of that name that does what libffi does.
+//! Functions called by address through libffi: a library of that name that works like libffi.
 
 mod support;
 
@@ -36,7 +36,7 @@ fn caller(shop: &Workshop) -> (Library, Run) {
 }
 
 fn ask(run: Run, client: *const c_void, query: &std::ffi::CStr) -> c_int {
-    // SAFETY: functions of the libraries above, and a query that ends with a NUL.
+    // SAFETY: functions of the libraries above, and a NUL-terminated query.
     unsafe { run(client, query.as_ptr().cast()) }
 }
 
@@ -80,11 +80,11 @@ fn loaded_in_the_middle_and_unloaded_afterwards() {
         for _ in 0..3 {
             let trace = Trace::begin(&["mysql"], Scope::Thread).unwrap();
             let client = Library::open(&path);
-            // The test's own calls are not seen: what asks for a symbol in the place of the program is another trace.
+            // The test's own calls are not seen: another trace looks up a symbol on the program's behalf.
             let inner = Trace::begin(&["mysql"], Scope::Thread).unwrap();
             let query: *const c_void = client.get("mysql_query");
             assert_eq!(ask(run, query, c"select"), 0);
-            // Its functions are followed, so it stays for now.
+            // Its functions are followed, so it stays loaded for now.
             client.close();
             assert!(is_loaded(&path));
             assert_eq!(queries(&inner.finish()), 1);

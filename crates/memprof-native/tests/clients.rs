@@ -1,5 +1,5 @@
-//! Clients of databases and caches: libraries of their names that do what the test says, and a program that calls
-//! them as such programs do.
+//! Clients of databases and caches: fake libraries with their names that do what the test says, and a program that calls
+//! them as typical programs do.
 
 mod support;
 
@@ -8,7 +8,7 @@ use std::ffi::{c_char, c_int};
 use memprof_native::{Node, Scope, Trace};
 use support::{Library, Workshop, alone, count, node, seconds};
 
-/// Builds a client library and a program that is linked to it, traces `run` of the program, and gives the report.
+/// Builds a client library and a program linked to it, traces the program's `run`, and returns the report.
 fn traced(tracer: &str, library: &str, program: &str) -> memprof_native::Report {
     let shop = Workshop::new();
     let client = shop.build(
@@ -22,11 +22,11 @@ fn traced(tracer: &str, library: &str, program: &str) -> memprof_native::Report 
         &format!("{PAUSE}{program}"),
         &[client.to_str().unwrap(), &directory],
     );
-    // What it is linked to is loaded before the trace, or after it has begun.
+    // The program's libraries are loaded before the trace, or after it has begun.
     let early = Library::open(&program);
     let trace = Trace::begin(&[tracer], Scope::Thread).unwrap();
     let run: unsafe extern "C" fn() -> c_int = early.get("run");
-    // SAFETY: a function of the program, of that type.
+    // SAFETY: a function of the program, with that type.
     assert_eq!(unsafe { run() }, 0);
     trace.finish()
 }
@@ -213,7 +213,7 @@ fn sqlite_itself() {
         let run: unsafe extern "C" fn(*const c_char) -> c_int = program.get("run");
         let path = std::ffi::CString::new(shop.dir.path().join("x.db").to_str().unwrap()).unwrap();
         let trace = Trace::begin(&["sqlite", "fd", "memory"], Scope::Thread).unwrap();
-        // SAFETY: a function of the program, of that type.
+        // SAFETY: a function of the program, with that type.
         assert_eq!(unsafe { run(path.as_ptr()) }, 0);
         let report = trace.finish();
         assert_eq!(count(&report, "sqlite.types.select.queries"), 1);
@@ -282,7 +282,7 @@ fn dns() {
         let program = Library::open(&shop.build("program", source, &[]));
         let run: unsafe extern "C" fn() -> c_int = program.get("run");
         let trace = Trace::begin(&["dns"], Scope::Thread).unwrap();
-        // SAFETY: a function of the program, of that type.
+        // SAFETY: a function of the program, with that type.
         assert_eq!(unsafe { run() }, 0);
         let report = trace.finish();
         assert_eq!(count(&report, "dns.getaddrinfo.calls"), 2);
@@ -294,7 +294,7 @@ fn dns() {
     });
 }
 
-/// As Ruby 3.3 and newer do it.
+/// The same as Ruby 3.3 and later do it.
 #[test]
 fn dns_in_helpers() {
     alone(|| {
@@ -323,7 +323,7 @@ fn dns_in_helpers() {
         let run: unsafe extern "C" fn(c_int) -> c_int = program.get("run");
         let looked_up = |times: c_int, scope| {
             let trace = Trace::begin(&["dns"], scope).unwrap();
-            // SAFETY: a function of the program, of that type.
+            // SAFETY: a function of the program, with that type.
             assert_eq!(unsafe { run(times) }, 0);
             count(&trace.finish(), "dns.getaddrinfo.calls")
         };
@@ -361,7 +361,7 @@ fn resources() {
     });
 }
 
-/// Seconds that this thread has computed.
+/// Seconds of CPU time of this thread.
 fn computed() -> f64 {
     let mut time = libc::timespec {
         tv_sec: 0,

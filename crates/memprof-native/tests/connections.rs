@@ -1,5 +1,5 @@
-//! What is remembered of connections from one call to the next, and from one trace to the next: the thread that waits for
-//! an answer, and the kinds of prepared statements.
+//! The state kept per connection between calls, and between traces: the thread that waits for an answer, and the kinds of
+//! prepared statements.
 
 mod support;
 
@@ -23,7 +23,7 @@ const LIBRARY: &str = r#"
     void PQfinish(void *c) {}
 "#;
 
-/// Connection `i` is the byte `i` of an array: 1 while the server is at work.
+/// Connection `i` is byte `i` of an array: 1 while the server is working.
 const PROGRAM: &str = r#"
     void *PQexec(void *, const char *), *PQprepare(void *, const char *, const char *, int, void *), *PQgetResult(void *);
     void *PQexecPrepared(void *, const char *, int, void *, void *, void *, int);
@@ -65,7 +65,7 @@ impl Client {
 
     fn to(&self, function: &str, connection: c_int) {
         let function: unsafe extern "C" fn(c_int) = self.program.get(function);
-        // SAFETY: a function of the program, of that type; there are 64 connections.
+        // SAFETY: a function of the program, with that type; there are 64 connections.
         unsafe { function(connection) }
     }
 
@@ -84,7 +84,7 @@ impl Client {
         unsafe { prepare(connection, name.as_ptr(), query.as_ptr()) }
     }
 
-    /// The kinds that these statements have in a trace.
+    /// The kinds of these statements in a trace.
     fn kinds(&self, statements: &[(c_int, &str)]) -> Vec<&'static str> {
         let kind = |&(connection, name): &(c_int, &str)| {
             kind(&traced(Scope::Thread, || {
@@ -95,7 +95,7 @@ impl Client {
     }
 }
 
-/// The kind of the only query of a trace.
+/// The kind of a trace's only query.
 fn kind(report: &Report) -> &'static str {
     let kinds = ["select", "insert", "update", "delete", "unknown"];
     let queries = |kind: &&str| count(report, &format!("postgres.types.{kind}.queries"));
@@ -109,7 +109,7 @@ fn traced(scope: Scope, work: impl FnOnce()) -> Report {
     trace.finish()
 }
 
-/// The same, and how long the trace was.
+/// Like `traced`, with the duration of the trace.
 fn timed(scope: Scope, work: impl FnOnce()) -> (Report, f64) {
     let begun = Instant::now();
     let report = traced(scope, work);
@@ -300,7 +300,7 @@ fn kinds_of_statements_that_were_prepared_unseen() {
         let query = |text: &str| kind(&traced(Scope::Thread, || client.say("query", 0, text)));
         assert_eq!(query("/* of SQL */ EXECUTE b (1)"), "insert");
         assert_eq!(query("with x as (select 1) select"), "unknown");
-        // What is known is not asked for again, and an error shows nothing.
+        // Known kinds are not asked for again, and an error shows nothing.
         client.say("answers", 0, "");
         assert_eq!(client.kinds(&[(0, "a"), (1, "a")]), ["insert", "unknown"]);
         client.say("answers", 0, "UPDATE 3");
@@ -344,10 +344,10 @@ fn a_fork_leaves_the_child_with_what_is_remembered() {
                 }
             });
             for _ in 0..50 {
-                // SAFETY: the child asks for a kind, and ends without running anything of its parent's.
+                // SAFETY: the child asks for a kind, and ends without running any code of its parent.
                 let child = unsafe { libc::fork() };
                 if child == 0 {
-                    // SAFETY: a signal that ends the child, should it wait for a lock.
+                    // SAFETY: a signal that ends the child, should it deadlock.
                     unsafe { libc::alarm(60) };
                     let is_known = client.kinds(&[(0, "a")]) == ["select"];
                     // SAFETY: ends the process.

@@ -1,4 +1,4 @@
-//! What a trace counts is what the test knows to have been called.
+//! The counts of a trace match the calls that the test makes.
 
 mod support;
 
@@ -23,7 +23,7 @@ fn reads_and_writes_in_each_way_to_link() {
             let work = shop.work(name, flags);
             let rounds: Rounds = work.get("pipe_rounds");
             let trace = Trace::begin(&["fd"], Scope::Thread).unwrap();
-            // SAFETY: a function of the library, of that type.
+            // SAFETY: a function of the library, with that type.
             assert_eq!(unsafe { rounds(1000) }, 1000);
             let report = trace.finish();
             for family in ["read", "write"] {
@@ -54,7 +54,7 @@ fn reads_and_writes_in_each_way_to_link() {
     });
 }
 
-/// As `-z mark-plt` links, which not all linkers know.
+/// A library as linked with `-z mark-plt`, which not all linkers know.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn tables_that_name_entries_of_the_plt() {
@@ -66,13 +66,13 @@ fn tables_that_name_entries_of_the_plt() {
         std::fs::write(&library, bytes).unwrap();
         let rounds: Rounds = support::Library::open(&library).get("pipe_rounds");
         let trace = Trace::begin(&["fd"], Scope::Thread).unwrap();
-        // SAFETY: a function of the library, of that type.
+        // SAFETY: a function of the library, with that type.
         assert_eq!(unsafe { rounds(100) }, 100);
         assert_eq!(count(&trace.finish(), "fd.read.calls"), 100);
     });
 }
 
-/// Gives relocations of the PLT an addend, and says how many there are.
+/// Adds an addend to relocations of the PLT and returns their number.
 #[cfg(target_arch = "x86_64")]
 fn mark_plt(file: &mut [u8]) -> usize {
     const SHT_RELA: u32 = 4;
@@ -105,7 +105,7 @@ fn counts_are_final_before_they_are_reported() {
         let rounds: Rounds = work.get("pipe_rounds");
         let around = Trace::begin(&["fd"], Scope::Thread).unwrap();
         let trace = Trace::begin(&["fd", "memcache"], Scope::Thread).unwrap();
-        // SAFETY: a function of the library, of that type.
+        // SAFETY: a function of the library, with that type.
         assert_eq!(unsafe { rounds(7) }, 7);
         let counted = trace.stop();
         // SAFETY: as above.
@@ -136,7 +136,7 @@ fn bytes_of_vectors_and_messages() {
         let recv: Read = work.get("do_recv");
         let bad: unsafe extern "C" fn(c_int) -> isize = work.get("bad_readv");
         let trace = Trace::begin(&["fd"], Scope::Thread).unwrap();
-        // SAFETY: functions of the library, of these types; `bytes` has 100 bytes.
+        // SAFETY: functions of the library, with these types; `bytes` has 100 bytes.
         unsafe {
             assert_eq!(writev(ends[0], at, 30, at, 12), 42);
             assert_eq!(send(ends[0], at, 5), 5);
@@ -171,11 +171,11 @@ fn time_that_a_call_waits() {
         let poll: Rounds = work.get("do_poll");
         let trace = Trace::begin(&["fd"], Scope::Thread).unwrap();
         let begun = Instant::now();
-        // SAFETY: a function of the library, of that type.
+        // SAFETY: a function of the library, with that type.
         assert_eq!(unsafe { poll(50) }, 0);
         let waited = begun.elapsed().as_secs_f64();
         let counted = seconds(&trace.finish(), "fd.poll.time");
-        // The clock that times calls differs from the system's by one part in a thousand at worst.
+        // The clock that times calls differs from the system's by at most one part in a thousand.
         assert!(
             (0.05 * 0.999..=waited * 1.001).contains(&counted),
             "{counted} of {waited}"
@@ -191,10 +191,10 @@ fn errno_is_kept() {
         let read: Read = work.get("do_read");
         let malloc: Malloc = work.get("do_malloc");
         let _trace = Trace::begin(&["fd", "memory"], Scope::Process).unwrap();
-        // In a thread that has counted nothing so far, too: it is given its counters here.
+        // Also in a thread that has counted nothing so far, and gets its counters here.
         std::thread::spawn(move || {
             let mut byte = 0u8;
-            // SAFETY: functions of the library, of these types.
+            // SAFETY: functions of the library, with these types.
             unsafe {
                 *libc::__errno_location() = libc::EXDEV;
                 let block = malloc(10);
@@ -232,7 +232,7 @@ fn every_function_of_the_allocator() {
             // SAFETY: a block of the allocator.
             unsafe { libc::malloc_usable_size(block) as u64 }
         };
-        // SAFETY: functions of the library, of these types; each block is freed once.
+        // SAFETY: functions of the library, with these types; each block is freed once.
         unsafe {
             let one = malloc(100);
             let two = calloc(3, 50);
@@ -277,7 +277,7 @@ fn ruby_and_the_rest() {
         let ruby = support::Library::open(&shop.build("ruby", ruby, &[]));
         let work = shop.work("work", &[]);
         let trace = Trace::begin(&["memory"], Scope::Thread).unwrap();
-        // SAFETY: functions of the libraries, of these types.
+        // SAFETY: functions of the libraries, with these types.
         unsafe {
             ruby.get::<unsafe extern "C" fn()>("ruby_work")();
             libc::free(work.get::<Malloc>("do_malloc")(10));

@@ -1,4 +1,4 @@
-//! What programs do to a trace: signal handlers that allocate, forks in the middle.
+//! Programs that are hard to trace: signal handlers that allocate, forks in the middle.
 
 mod support;
 
@@ -12,14 +12,14 @@ use support::loaded_tables::{changes, words};
 use support::{Free, Malloc, Rounds, Workshop, alone, count};
 
 static HANDLED: AtomicU64 = AtomicU64::new(0);
-/// 0: before the trace, 1: signals come, 2: no more.
+/// 0: before the trace, 1: signals arrive, 2: no more signals.
 static PHASE: AtomicU64 = AtomicU64::new(0);
 static ALLOCATOR: OnceLock<(Malloc, Free, Rounds)> = OnceLock::new();
 
 extern "C" fn handler(_: c_int) {
     let (malloc, free, close) = ALLOCATOR.get().unwrap();
-    // SAFETY: functions of the library. The signal comes only while the thread computes or reads and writes, never
-    // while it is inside the allocator itself, which could not bear that.
+    // SAFETY: functions of the library. The signal comes only while the thread computes or reads and writes, never while it
+    // is inside the allocator itself, which is not reentrant.
     unsafe {
         free(malloc(48));
         let errno = *libc::__errno_location();
@@ -43,14 +43,14 @@ fn a_signal_handler_that_allocates_while_hooks_run() {
             ))
             .ok()
             .unwrap();
-        // SAFETY: a handler of the signature that is asked for; a call that it interrupts is begun again.
+        // SAFETY: a handler with the required signature; interrupted calls are restarted.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = handler as *const () as usize;
             action.sa_flags = libc::SA_RESTART;
             libc::sigaction(libc::SIGUSR1, &action, std::ptr::null_mut());
         }
-        // SAFETY: takes nothing, cannot fail.
+        // SAFETY: takes no arguments, cannot fail.
         let target = unsafe { libc::pthread_self() };
         let sender = std::thread::spawn(move || {
             while PHASE.load(Relaxed) < 2 {
@@ -65,7 +65,7 @@ fn a_signal_handler_that_allocates_while_hooks_run() {
         PHASE.store(1, Relaxed);
         let (begun, mut rounds) = (Instant::now(), 0);
         while HANDLED.load(Relaxed) < 2000 && begun.elapsed() < Duration::from_secs(20) {
-            // SAFETY: a function of the library, of that type.
+            // SAFETY: a function of the library, with that type.
             rounds += unsafe { pipe(50) } as u64;
         }
         PHASE.store(2, Relaxed);
@@ -82,11 +82,11 @@ fn a_signal_handler_that_allocates_while_hooks_run() {
     });
 }
 
-/// What the child says when it ends: 0 is right. One that waits for what is not there is ended.
+/// Runs `check` in a forked child and returns its result: 0 is right. A deadlocked child is killed.
 fn in_child(check: impl FnOnce() -> c_int) -> c_int {
     // SAFETY: the child only computes, traces, and ends.
     match unsafe { libc::fork() } {
-        // SAFETY: a signal that ends the child; and its end, without what the test harness would do.
+        // SAFETY: a signal that ends the child; and its exit, without running the test harness's code.
         0 => unsafe {
             libc::alarm(60);
             libc::_exit(check())
@@ -112,7 +112,7 @@ fn a_fork_inside_a_trace() {
         let pipe: Rounds = work.get("pipe_rounds");
         drop(Trace::begin(names(), Scope::Thread).unwrap());
         let before = words();
-        // SAFETY: a function of the library, of that type.
+        // SAFETY: a function of the library, with that type.
         let run = move |times| assert_eq!(unsafe { pipe(times) }, times);
         let mut trace = Some(Trace::begin(&["fd"], Scope::Thread).unwrap());
         let process = Trace::begin(&["fd"], Scope::Process).unwrap();
@@ -121,7 +121,7 @@ fn a_fork_inside_a_trace() {
             run(5);
             let nested = Trace::begin(&["fd", "memory"], Scope::Thread).unwrap();
             run(3);
-            // A thread of the child counts for the child alone, in counters of its own.
+            // A thread of the child counts only for the child, in its own counters.
             std::thread::spawn(move || run(2)).join().unwrap();
             let reports = [
                 nested.finish(),
@@ -163,7 +163,7 @@ fn forks_while_other_threads_begin_and_finish() {
                 let Ok(trace) = Trace::begin(&["fd"], Scope::Thread) else {
                     return 3;
                 };
-                // SAFETY: a function of the library, of that type.
+                // SAFETY: a function of the library, with that type.
                 let done = unsafe { pipe(4) };
                 c_int::from(done != 4 || count(&trace.finish(), "fd.read.calls") != 4)
             });
@@ -180,7 +180,7 @@ fn a_block_from_before_and_one_for_after() {
         let shop = Workshop::new();
         let work = shop.work("work", &[]);
         let (malloc, free): (Malloc, Free) = (work.get("do_malloc"), work.get("do_free"));
-        // SAFETY: functions of the library, of these types; each block is freed once.
+        // SAFETY: functions of the library, with these types; each block is freed once.
         let old: *mut c_void = unsafe { malloc(1000) };
         let trace = Trace::begin(&["memory"], Scope::Thread).unwrap();
         // SAFETY: as above.
@@ -197,7 +197,7 @@ fn a_block_from_before_and_one_for_after() {
     });
 }
 
-/// An allocator that is preloaded, as jemalloc and tcmalloc are. What it has before a block is not what glibc has.
+/// A preloaded allocator, like jemalloc and tcmalloc. The words before its blocks differ from glibc's.
 const ALLOCATOR_SOURCE: &str = r#"
 #include <errno.h>
 #include <stddef.h>
@@ -242,7 +242,7 @@ fn an_allocator_that_is_preloaded() {
             let memalign: Malloc = work.get("do_memalign");
             let free: Free = work.get("do_free");
             let trace = Trace::begin(&["memory"], Scope::Thread).unwrap();
-            // SAFETY: functions of the library, of these types; the block is freed once.
+            // SAFETY: functions of the library, with these types; the block is freed once.
             unsafe {
                 assert_eq!(rounds(1000), 0);
                 free(memalign(333));
@@ -277,7 +277,7 @@ fn an_allocator_without_usable_size() {
         let work = shop.work("lazy", &["-Wl,-z,lazy"]);
         let rounds: Rounds = work.get("malloc_rounds");
         let trace = Trace::begin(&["memory"], Scope::Thread).unwrap();
-        // SAFETY: a function of the library, of this type.
+        // SAFETY: a function of the library, with this type.
         assert_eq!(unsafe { rounds(1000) }, 0);
         let report = trace.finish();
         assert_eq!(count(&report, "memory.malloc.calls"), 1000);

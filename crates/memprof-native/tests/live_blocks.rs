@@ -1,4 +1,4 @@
-//! A recording with addresses says which blocks are live at its end.
+//! A recording with addresses shows which blocks are live at its end.
 
 mod support;
 
@@ -12,7 +12,7 @@ use memprof_recording::LiveBlocks;
 use support::lines::{Calloc, HOST, LINE, Realloc, handover, samples, work};
 use support::{Free, Malloc, alone};
 
-/// Records with addresses to a file while `work` runs. Returns address, size and line of the blocks that are live at its end.
+/// Records with addresses to a file while `work` runs. Returns address, size and line of the blocks live at its end.
 fn live_at_end(sample: Option<NonZeroU32>, work: impl FnOnce()) -> BTreeMap<usize, (u64, String)> {
     let mut file = tempfile::tempfile().unwrap();
     let stream = Stream {
@@ -51,7 +51,7 @@ fn a_file_with_addresses_has_the_blocks_that_are_live_at_its_end() {
             let mut expect = |block: *mut c_void, size, line: &str| {
                 expected.insert(block as usize, (size, line.to_owned()));
             };
-            // SAFETY: functions of the library, of these types; each block is freed once at most.
+            // SAFETY: functions of the library, with these types; each block is freed at most once.
             unsafe {
                 LINE.set(Some(1));
                 expect(calloc(3, 7), 21, "1");
@@ -63,7 +63,7 @@ fn a_file_with_addresses_has_the_blocks_that_are_live_at_its_end() {
                 expect(realloc(shrunk, 3000), 3000, "2");
                 assert!(realloc(kept, usize::MAX / 2).is_null());
                 expect(kept, 60, "1");
-                // What a child of a fork allocates or frees is not the parent's.
+                // Allocations and frees of a forked child do not count for the parent.
                 let child = libc::fork();
                 if child == 0 {
                     free(kept);
@@ -89,7 +89,7 @@ fn a_file_with_addresses_of_samples_is_right_about_threads_that_reallocate() {
     alone(|| reallocate_on_threads(NonZeroU32::new(512)));
 }
 
-/// Blocks move all the time, to where another thread's has just been.
+/// Blocks move all the time, to addresses that another thread has just freed.
 fn reallocate_on_threads(sample: Option<NonZeroU32>) {
     let (_shop, work) = work();
     let (allocate, free): (Malloc, Free) = (work.get("do_malloc"), work.get("do_free"));
@@ -105,7 +105,7 @@ fn reallocate_on_threads(sample: Option<NonZeroU32>) {
                     let mut kept = Vec::new();
                     for round in 0..8_000usize {
                         let size = 100 + round * 37 % 2_000;
-                        // SAFETY: functions of the library, of these types; each block is freed once at most.
+                        // SAFETY: functions of the library, with these types; each block is freed at most once.
                         unsafe {
                             sender(allocate(50 + round % 300) as usize);
                             let block = realloc(receiver() as *mut c_void, size);
@@ -126,7 +126,7 @@ fn reallocate_on_threads(sample: Option<NonZeroU32>) {
     assert_eq!(kept.len(), 6_400);
     match sample {
         None => assert_eq!(found, kept),
-        // A sample is one of them, whatever was sampled at its address before.
+        // Each sample is one of them, whatever was sampled at its address before.
         Some(_) => {
             assert!((1_000..6_400).contains(&found.len()), "{}", found.len());
             assert!(

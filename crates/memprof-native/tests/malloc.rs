@@ -1,5 +1,4 @@
-//! A recording of malloc says what the test knows to have been allocated and freed, also by many threads and in the child
-//! of a fork.
+//! A malloc recording matches the test's allocations and frees, also by many threads and in a forked child.
 
 mod support;
 
@@ -34,7 +33,7 @@ fn each_function_counts_at_its_line() {
         let (array, aligned): (ReallocArray, Malloc) =
             (work.get("do_reallocarray"), work.get("do_memalign"));
         let strdup: Strdup = work.get("do_strdup");
-        // SAFETY: functions of the library, of these types; each block is freed once.
+        // SAFETY: functions of the library, with these types; each block is freed once.
         unsafe {
             let before = allocate(77);
             assert_eq!(malloc::start(&HOST, Settings::default()), Ok(true));
@@ -75,7 +74,7 @@ fn each_function_counts_at_its_line() {
                 ),
                 (1, 100, 4)
             );
-            // One that fails leaves the block where it is.
+            // A failed call leaves the block where it is.
             assert!(realloc(blocks[0], usize::MAX / 2).is_null());
             assert!(array(blocks[0], usize::MAX, 2).is_null());
             assert_eq!(counted(2), moved);
@@ -97,7 +96,7 @@ fn what_runs_no_line_is_native_code_of_the_caller() {
         let (_shop, work) = work();
         let (allocate, free): (Malloc, Free) = (work.get("do_malloc"), work.get("do_free"));
         malloc::start(&HOST, Settings::default()).unwrap();
-        // SAFETY: functions of the library, of these types.
+        // SAFETY: functions of the library, with these types.
         let block = unsafe { allocate(12_345) };
         let sites = malloc::sites();
         let site = sites
@@ -121,7 +120,7 @@ fn quiet_threads_are_left_out_but_their_frees_count() {
         let (allocate, free): (Malloc, Free) = (work.get("do_malloc"), work.get("do_free"));
         malloc::start(&HOST, Settings::default()).unwrap();
         LINE.set(Some(1));
-        // SAFETY: functions of the library, of these types.
+        // SAFETY: functions of the library, with these types.
         unsafe {
             let block = allocate(10);
             malloc::set_quiet(true);
@@ -149,7 +148,7 @@ fn a_trace_and_a_recording_count_the_same_calls() {
             if !recorded_first {
                 malloc::start(&HOST, Settings::default()).unwrap();
             }
-            // SAFETY: a function of the library, of that type.
+            // SAFETY: a function of the library, with that type.
             assert_eq!(unsafe { rounds(10_000) }, 0);
             assert_eq!(counted(7).allocations, 10_000);
             let report = trace.finish();
@@ -158,7 +157,7 @@ fn a_trace_and_a_recording_count_the_same_calls() {
                 count(&report, "memory.malloc.requested"),
                 counted(7).allocated_bytes
             );
-            // SAFETY: as above. The trace is over, the recording goes on.
+            // SAFETY: as above. The trace is over, the recording continues.
             assert_eq!(unsafe { rounds(10) }, 0);
             assert_eq!(counted(7).allocations, 10_010);
             assert_eq!((counted(7).live, counted(7).live_bytes), (0, 0));
@@ -191,7 +190,7 @@ fn exchange_blocks(sample: Option<NonZeroU32>) {
             scope.spawn(move || {
                 LINE.set(Some(100 + number));
                 for round in 0..5_000usize {
-                    // SAFETY: functions of the library, of these types; each block is freed once.
+                    // SAFETY: functions of the library, with these types; each block is freed once.
                     unsafe {
                         sender(allocate(round % 700) as usize);
                         free(receiver() as *mut c_void);
@@ -200,7 +199,7 @@ fn exchange_blocks(sample: Option<NonZeroU32>) {
             });
         }
         for _ in 0..20 {
-            // SAFETY: the child calls only what may be called after a fork, and the recorder, whose locks are free.
+            // SAFETY: the child only makes calls allowed after a fork, and calls the recorder, whose locks are free.
             unsafe {
                 let child = libc::fork();
                 if child == 0 {
@@ -216,7 +215,7 @@ fn exchange_blocks(sample: Option<NonZeroU32>) {
         }
     });
     let all: Vec<Counts> = (100..116).map(counted).collect();
-    // What a sample stands for is taken off when it is freed, by any thread.
+    // Freeing a sample subtracts its weight, on any thread.
     match sample {
         None => assert!(all.iter().all(|counts| counts.allocations == 5_000)),
         Some(_) => assert!(all.iter().all(|counts| counts.allocations > 2_500)),
@@ -246,7 +245,7 @@ fn samples_of_many_threads_estimate_what_was_allocated_and_what_is_live() {
                 .map(|_| {
                     scope.spawn(|| {
                         LINE.set(Some(5));
-                        // SAFETY: functions of the library, of these types; each block is freed once at most.
+                        // SAFETY: functions of the library, with these types; each block is freed at most once.
                         (0..20_000usize)
                             .filter(|round| unsafe {
                                 let block = realloc(allocate(8), 1_000);
@@ -279,7 +278,7 @@ fn samples_of_many_threads_estimate_what_was_allocated_and_what_is_live() {
         malloc::stop().unwrap();
         assert_eq!(malloc::start(&HOST, Settings::default()), Ok(true));
         assert_eq!((malloc::sample(), counted(5)), (None, Counts::default()));
-        // SAFETY: a function of the library, of that type.
+        // SAFETY: a function of the library, with that type.
         unsafe { allocate(3) };
         assert_eq!((counted(5).live, counted(5).live_bytes), (0, 0));
         malloc::stop().unwrap();
@@ -291,8 +290,8 @@ fn a_signal_handler_that_allocates_does_not_lock_the_program_up() {
     static ALLOCATE: AtomicU32 = AtomicU32::new(0);
     static mut FUNCTIONS: Option<(Malloc, Free)> = None;
     extern "C" fn handler(_: i32) {
-        // SAFETY: written before the signals come. glibc's allocator is not interrupted: the thread computes, or is in
-        // the recorder.
+        // SAFETY: written before the signals come. glibc's allocator is not interrupted: the thread computes, or is in the
+        // recorder.
         if let Some((allocate, free)) = unsafe { FUNCTIONS } {
             ALLOCATE.fetch_add(1, Relaxed);
             // SAFETY: as above.
@@ -301,7 +300,7 @@ fn a_signal_handler_that_allocates_does_not_lock_the_program_up() {
     }
     alone(|| {
         let (_shop, work) = work();
-        // SAFETY: no signal comes yet; a handler of that signature.
+        // SAFETY: no signal comes yet; a handler with that signature.
         unsafe {
             FUNCTIONS = Some((work.get("do_malloc"), work.get("do_free")));
             libc::signal(libc::SIGUSR1, handler as *const () as usize);
@@ -310,10 +309,10 @@ fn a_signal_handler_that_allocates_does_not_lock_the_program_up() {
         LINE.set(Some(1));
         // SAFETY: as above. A site with a block, so that the whole table is read.
         unsafe { FUNCTIONS.map(|(allocate, _)| allocate(10)) };
-        // SAFETY: takes nothing.
+        // SAFETY: takes no arguments.
         let thread = unsafe { libc::pthread_self() } as usize;
         std::thread::spawn(move || {
-            // Signals that are pending already are not sent twice.
+            // Signals that are already pending are not sent twice.
             while ALLOCATE.load(Relaxed) < 300 {
                 // SAFETY: the thread below waits for these.
                 unsafe { libc::pthread_kill(thread as libc::pthread_t, libc::SIGUSR1) };
@@ -321,7 +320,7 @@ fn a_signal_handler_that_allocates_does_not_lock_the_program_up() {
             }
         });
         while ALLOCATE.load(Relaxed) < 300 {
-            // Reads the table again and again, under its locks.
+            // Reads the table repeatedly, under its locks.
             assert!(malloc::memsize() > 0);
         }
         malloc::stop().unwrap();

@@ -1,4 +1,4 @@
-//! What is left behind: tables exactly as found, whatever went on meanwhile.
+//! The state after a trace: tables exactly as found, whatever happened meanwhile.
 
 mod support;
 
@@ -49,10 +49,10 @@ fn the_first_trace_leaves_every_word_as_found() {
         let before = words();
         drop(Trace::begin(&["fd", "memory"], Scope::Thread).unwrap());
         assert_eq!(changes(&before, &words()), [""; 0]);
-        // Words that were bound while the trace went on are the loader's.
+        // Words bound during the trace belong to the loader.
         let rounds: Rounds = lazy.get("malloc_rounds");
         let trace = Trace::begin(&["memory"], Scope::Thread).unwrap();
-        // SAFETY: a function of the library, of that type.
+        // SAFETY: a function of the library, with that type.
         assert_eq!(unsafe { rounds(100) }, 0);
         assert_eq!(count(&trace.finish(), "memory.malloc.calls"), 100);
     });
@@ -69,7 +69,7 @@ fn libraries_that_come_and_go() {
         let before = words();
         let trace = Trace::begin(&["memory"], Scope::Thread).unwrap();
         for _ in 0..5 {
-            // SAFETY: functions of the libraries, of these types; each handle is closed once.
+            // SAFETY: functions of the libraries, with these types; each handle is closed once.
             unsafe {
                 let handle = open(name.as_ptr());
                 let late: unsafe extern "C" fn() =
@@ -78,10 +78,10 @@ fn libraries_that_come_and_go() {
                 assert_eq!(close(handle), 0);
             }
         }
-        // Unloaded while it is traced, and loaded again where no one watches.
+        // Unloaded while it is traced, and loaded again unobserved.
         let again = Library::open(&path);
         again.close();
-        // SAFETY: as above; this one stays.
+        // SAFETY: as above; this one stays open.
         let handle = unsafe { open(name.as_ptr()) };
         let report = trace.finish();
         assert_eq!(count(&report, "memory.calloc.calls"), 5);
@@ -92,7 +92,7 @@ fn libraries_that_come_and_go() {
     });
 }
 
-/// Its constructor runs before anybody can look through it; `late` after.
+/// Its constructor runs before it can be examined; `late` after.
 const LATE: &str = "#include <stdlib.h>\nvoid late(void) { free(calloc(3, 11)); }";
 
 #[test]
@@ -110,7 +110,7 @@ fn a_bare_name_is_looked_for_where_its_caller_says() {
             ) -> Option<unsafe extern "C" fn()>,
         ) = (loader.get("do_dlopen"), loader.get("do_dlsym"));
         let trace = Trace::begin(&["memory"], Scope::Thread).unwrap();
-        // SAFETY: functions of the libraries, of these types.
+        // SAFETY: functions of the libraries, with these types.
         unsafe {
             let handle = open(c"libmemprof_test_bare.so".as_ptr());
             assert!(
@@ -146,14 +146,14 @@ fn start_and_stop_ten_thousand_times_among_threads_and_loads() {
             })
             .collect();
         let (pipe, malloc): (Rounds, Rounds) = (work.get("pipe_rounds"), lazy.get("malloc_rounds"));
-        // SAFETY: functions of the libraries, of these types.
+        // SAFETY: functions of the libraries, with these types.
         unsafe {
             pipe(1);
             malloc(100);
         }
         let load: unsafe extern "C" fn(c_int, *const c_char) -> c_int = work.get("load_rounds");
         let _bound = Trace::begin(names(), Scope::Thread).map(drop);
-        // SAFETY: a function of the library, of that type.
+        // SAFETY: a function of the library, with that type.
         unsafe { load(1, plugins[0].as_ptr()) };
         let (before, pages) = (words(), protections());
         let stop = Arc::new(AtomicBool::new(false));
@@ -164,7 +164,7 @@ fn start_and_stop_ten_thousand_times_among_threads_and_loads() {
                 let plugin = plugins[index % plugins.len()].clone();
                 thread::spawn(move || {
                     while !stop.load(Relaxed) {
-                        // SAFETY: functions of the libraries, of these types.
+                        // SAFETY: functions of the libraries, with these types.
                         unsafe {
                             match index % 4 {
                                 0 => assert_eq!(malloc(200), 0),
@@ -175,7 +175,7 @@ fn start_and_stop_ten_thousand_times_among_threads_and_loads() {
                             }
                         }
                         rounds.fetch_add(1, Relaxed);
-                        // The machine may have fewer processors than threads; the one that starts and stops needs its turn.
+                        // With fewer processors than threads, the one that starts and stops traces still needs its turn.
                         thread::sleep(Duration::from_micros(300));
                     }
                 })
@@ -197,7 +197,7 @@ fn start_and_stop_ten_thousand_times_among_threads_and_loads() {
             )
             .unwrap();
             if round % 500 == 0 {
-                // SAFETY: a function of the library, of that type.
+                // SAFETY: a function of the library, with that type.
                 assert_eq!(unsafe { pipe(3) }, 3);
                 assert!(count(&trace.finish(), "fd.read.calls") >= 3);
             }

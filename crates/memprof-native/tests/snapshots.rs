@@ -1,4 +1,4 @@
-//! Copies of other processes: asleep, busy, with signals on their way.
+//! Copies of other processes: asleep, busy, with pending signals.
 #![cfg(all(
     target_os = "linux",
     any(target_arch = "x86_64", target_arch = "aarch64")
@@ -62,7 +62,7 @@ impl Program {
         }
     }
 
-    /// Processes that this one has made, and not waited for.
+    /// Child processes that this one has not waited for.
     fn children(&self) -> String {
         let pid = self.pid();
         fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap()
@@ -71,7 +71,7 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // And all that it has started.
+        // Kills everything that it started, too.
         // SAFETY: sends a signal to the group of a child that was not waited for yet.
         unsafe { libc::kill(-self.pid(), libc::SIGKILL) };
         let _ = self.0.wait();
@@ -154,7 +154,7 @@ fn a_wait_does_not_see_the_copy() {
     }
     assert!(!log.exists());
     let child: i32 = program.children().trim().parse().unwrap();
-    // SAFETY: sends a signal to what the test's child has started.
+    // SAFETY: sends a signal to a process that the test's child has started.
     unsafe { libc::kill(child, libc::SIGKILL) };
     while fs::read_to_string(&log).unwrap_or_default().is_empty() {
         assert!(beginning.elapsed() < LIMIT);
@@ -215,11 +215,11 @@ fn a_library_that_was_removed_has_its_symbols() {
     assert_eq!(parent_of_copy(&program), program.pid() as u64);
 }
 
-/// Mounts that the process makes are not those of this program.
+/// Gives the process its own mounts, separate from this program's.
 fn with_own_mounts() -> std::io::Result<()> {
     let none = std::ptr::null();
     let kind = libc::MS_REC | libc::MS_PRIVATE;
-    // SAFETY: makes two system calls, with texts that are constants.
+    // SAFETY: makes two system calls, with constant texts.
     let done = unsafe {
         libc::unshare(libc::CLONE_NEWNS) == 0
             && libc::mount(none, c"/".as_ptr(), none, kind, none.cast()) == 0
@@ -232,7 +232,7 @@ fn with_own_mounts() -> std::io::Result<()> {
 
 #[test]
 fn a_file_that_never_ends_in_the_place_of_a_library_is_not_opened() {
-    // SAFETY: asks for a number.
+    // SAFETY: returns a number.
     if unsafe { libc::geteuid() } != 0 {
         eprintln!("not run: only root may mount");
         return;
@@ -288,7 +288,7 @@ fn a_copy_does_not_hold_open_what_the_process_closes() {
     drop(snapshot);
 }
 
-/// Has the kernel kill the process when it calls `clone`.
+/// Makes the kernel kill the process when it calls `clone`.
 fn forbid_clone() -> std::io::Result<()> {
     let step = |code: u32, yes, no, k| libc::sock_filter {
         code: code as u16,
@@ -349,8 +349,8 @@ fn a_filter_of_system_calls_does_not_kill_a_process_that_is_copied() {
 
 #[test]
 fn a_thread_that_waits_for_the_kernel_is_not_taken_for_one_that_a_debugger_traces() {
-    // It waits for the end of a child that it made by CLONE_VFORK. The state alone does not say so: a program that is
-    // read from a disk is in it, too.
+    // The process waits for the end of a CLONE_VFORK child. The state alone does not show that: a program that is read from
+    // a disk is in it, too.
     let code = format!(
         "syscall({}, 0x4000 | 17, 0, 0, 0, 0) or sleep 1000",
         libc::SYS_clone

@@ -1,4 +1,4 @@
-//! Traces inside of others, beside others, and across threads; and the tracers that they may have.
+//! Nested traces, concurrent traces, and traces across threads; and the tracers that they may have.
 
 mod support;
 
@@ -12,7 +12,7 @@ fn nested_and_concurrent_traces() {
         let shop = Workshop::new();
         let work = shop.work("work", &[]);
         let rounds: Rounds = work.get("pipe_rounds");
-        // SAFETY: a function of the library, of that type.
+        // SAFETY: a function of the library, with that type.
         let run = move |times| assert_eq!(unsafe { rounds(times) }, times);
         let outer = Trace::begin(&["fd", "memory"], Scope::Thread).unwrap();
         let process = Trace::begin(&["fd"], Scope::Process).unwrap();
@@ -47,7 +47,7 @@ fn functions_that_stay_replaced_between_traces() {
         let shop = Workshop::new();
         let work = shop.work("work", &["-Wl,-z,now"]);
         let rounds: Rounds = work.get("pipe_rounds");
-        // SAFETY: a function of the library, of that type.
+        // SAFETY: a function of the library, with that type.
         let run = move |times| assert_eq!(unsafe { rounds(times) }, times);
         drop(Trace::begin(&["fd"], Scope::Thread).unwrap());
         let before = words();
@@ -76,7 +76,7 @@ fn a_trace_that_another_thread_finishes() {
         let shop = Workshop::new();
         let work = shop.work("work", &[]);
         let rounds: Rounds = work.get("pipe_rounds");
-        // SAFETY: a function of the library, of that type.
+        // SAFETY: a function of the library, with that type.
         let run = move |times| assert_eq!(unsafe { rounds(times) }, times);
         let trace = std::thread::spawn(move || {
             let trace = Trace::begin(&["fd", "resources"], Scope::Thread).unwrap();
@@ -85,7 +85,7 @@ fn a_trace_that_another_thread_finishes() {
         });
         let trace = trace.join().unwrap();
         run(100);
-        // More threads than there are counters: those of the ended one are not given away while the trace runs.
+        // More threads than there are counters: the ended one's are not reused while the trace runs.
         for _ in 0..200 {
             std::thread::spawn(move || run(1)).join().unwrap();
         }
@@ -103,7 +103,7 @@ fn threads_without_end() {
         for _ in 0..500 {
             let threads: Vec<_> = (0..8)
                 .map(|_| {
-                    // SAFETY: a function of the library, of that type.
+                    // SAFETY: a function of the library, with that type.
                     std::thread::spawn(move || assert_eq!(unsafe { rounds(3) }, 3))
                 })
                 .collect();

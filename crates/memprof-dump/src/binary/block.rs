@@ -1,4 +1,4 @@
-//! Blocks in the file: each is compressed for itself and has a checksum. The last one is a list of all.
+//! Blocks in the file: each is compressed separately and has a checksum. The last one is an index of all blocks.
 
 use std::io::{self, Write};
 
@@ -6,26 +6,26 @@ use super::super::pipe::{Output, Stage};
 use super::super::record::Counts;
 use super::out::Out;
 
-/// First bytes of the file. The last but one is no text, so that a transfer as text shows.
+/// First bytes of the file. The last one is not ASCII, which reveals a transfer as text.
 pub(in super::super) const MAGIC: [u8; 8] = *b"memprof\x89";
 
-/// Version of the format, behind the magic, as two bytes.
+/// Version of the format, after the magic, as two bytes.
 pub(in super::super) const VERSION: u16 = 1;
 
 /// First bytes of a block of records.
 pub(in super::super) const RECORDS: [u8; 4] = *b"MPBK";
 
-/// First bytes of the last block of a dump that is whole.
+/// First bytes of the last block of a complete dump.
 pub(in super::super) const FOOTER: [u8; 4] = *b"MPFT";
 
 /// Bytes of a block's header.
 pub(in super::super) const HEADER: usize = 24;
 
-/// Level of zstd. On a heap of Ruby's, level -5 makes files 1.7 times as large, level 3 saves 6 %, and all are faster than
-/// the walk over the heap.
+/// Level of zstd. On a Ruby heap, level -5 makes files 1.7 times as large, level 3 saves 6 %, and all are faster than the
+/// walk over the heap.
 const LEVEL: i32 = 1;
 
-/// What the header says of a block's contents.
+/// Counts of a block's contents, in its header.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct BlockCounts {
     /// Objects that begin in it.
@@ -34,11 +34,11 @@ pub(super) struct BlockCounts {
     pub references: u32,
 }
 
-/// What to do with a buffer.
+/// The handling of a buffer.
 pub(super) enum Task {
-    /// It is a block of records.
+    /// Writes the buffer as a block of records.
     Records(BlockCounts),
-    /// It is empty: write the last block.
+    /// Writes the last block; the buffer is empty.
     Footer(Counts),
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Blocks {
     output: Output,
     packer: zstd::bulk::Compressor<'static>,
     packed: Vec<u8>,
-    /// Offset of each block, and what is in it.
+    /// Offset and counts of each block.
     index: Vec<(u64, BlockCounts)>,
 }
 
@@ -112,7 +112,7 @@ impl Blocks {
     }
 }
 
-/// Header of a block: its magic, then five numbers of four bytes, the lowest first.
+/// Header of a block: its magic, then five little-endian numbers of four bytes.
 pub(in super::super) struct Header(pub [u8; HEADER]);
 
 impl Header {
@@ -130,22 +130,22 @@ impl Header {
         &self.0[..4]
     }
 
-    /// Bytes of the block without compression.
+    /// Uncompressed bytes of the block.
     pub fn plain_length(&self) -> u64 {
         self.get(2).into()
     }
 
-    /// Bytes behind the header.
+    /// Bytes after the header.
     pub fn packed_length(&self) -> u64 {
         self.get(3).into()
     }
 
-    /// True if header and block are as they were written.
+    /// Whether header and block are undamaged.
     pub fn is_sound(&self, packed: &[u8]) -> bool {
         self.get(1) == self.checksum(packed)
     }
 
-    /// Of all but the magic and the checksum itself.
+    /// The checksum of everything except the magic and itself.
     fn checksum(&self, packed: &[u8]) -> u32 {
         let mut hasher = crc32fast::Hasher::new();
         hasher.update(&self.0[8..]);

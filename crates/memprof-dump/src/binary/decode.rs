@@ -1,8 +1,8 @@
-//! The way back from [`super::encode`].
+//! The inverse of [`super::encode`].
 
 use super::super::read::{Fallible, Stop};
 
-/// What is left of a block.
+/// The rest of a block.
 #[derive(Clone, Copy)]
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
@@ -56,7 +56,7 @@ impl<'a> Cursor<'a> {
         T::try_from(self.varint()?).map_err(|_| Stop::Broken)
     }
 
-    /// Eight bytes, the lowest first.
+    /// Eight bytes, little-endian.
     pub fn fixed(&mut self) -> Fallible<u64> {
         let bytes = self.take(8)?.try_into().map_err(|_| Stop::Broken)?;
         Ok(u64::from_le_bytes(bytes))

@@ -6,7 +6,7 @@ use super::out::{Out, Window};
 use super::{Binary, label, record};
 
 impl Binary {
-    /// Begins a record with more edges of an object that began in an earlier block.
+    /// Begins a record that continues an object from an earlier block.
     pub(super) fn more(&mut self, object: u64, index: u32) {
         let mut out = Out::new(&mut self.block, self.at);
         out.push(record::MORE);
@@ -36,7 +36,7 @@ impl Binary {
         }
     }
 
-    /// Writes references of elements that follow each other; returns how many, 0 if it is not worth it.
+    /// Writes references of consecutive elements; returns their number, 0 if a run is not worth it.
     fn run(&mut self, edges: &[Edge<'_>]) -> usize {
         let first = self.last.index;
         let in_run = |(place, edge): &(usize, &Edge<'_>)| {
@@ -59,7 +59,7 @@ impl Binary {
         length
     }
 
-    /// Writes a run that begins at the next index.
+    /// Writes a run that starts at the next index.
     #[inline(always)]
     pub(super) fn addresses(&mut self, addresses: impl ExactSizeIterator<Item = u64>) {
         let length = addresses.len();
@@ -91,7 +91,7 @@ impl Binary {
     #[inline(always)]
     pub(super) fn edge(&mut self, tables: &Tables, edge: &Edge<'_>) {
         if matches!(edge.value, Value::Address(_)) && !self.is_reference(edge) {
-            // The class, which the form has.
+            // The class, which is in the form.
             return;
         }
         let (code, name) = match edge.label {
@@ -152,7 +152,7 @@ impl Binary {
     }
 }
 
-/// What belongs to a value, but for its kind. `name` is the number of its text, if it has one.
+/// A value without its kind. `name` is the number of its text, if it has one.
 #[inline(always)]
 fn payload(out: &mut Window<'_>, value: Value, name: Option<Named>, base: u64) {
     match value {
@@ -167,10 +167,10 @@ fn payload(out: &mut Window<'_>, value: Value, name: Option<Named>, base: u64) {
     }
 }
 
-/// A text, its number in the block, and whether the block has not had it.
+/// A text, its number in the block, and whether it is new there.
 type Named = (NameId, (u32, bool));
 
-/// An edge with a text: the name of its label or its value, which the block has not had, or the beginning of a key.
+/// An edge with a text: a new name of its label or value, or the start of a key.
 fn with_text(
     out: &mut Out<'_>,
     tables: &Tables,

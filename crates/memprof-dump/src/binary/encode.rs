@@ -1,12 +1,12 @@
-//! Names, sites and values, as bytes of a block. [`super::decode`] is the way back.
+//! Encodes names, sites and values as bytes of a block. [`super::decode`] is the inverse.
 
 use super::super::record::{NameId, Site, SiteId, Tables, Value};
 use super::out::Out;
 
-/// Numbers within a block for numbers in [`Tables`]. A block is read without the others, so it says each text once.
+/// Maps numbers in [`Tables`] to numbers within a block. A block is read without the others, so it defines each text once.
 #[derive(Default)]
 struct Locals {
-    /// By number in the tables: number of the block, and in it, of the text.
+    /// By number in the tables: number of the block, and of the text in it.
     known: Vec<(u32, u32)>,
     block: u32,
     next: u32,
@@ -41,7 +41,7 @@ impl Locals {
     }
 }
 
-/// Texts and sites that the block has had.
+/// Texts and sites already in the block.
 #[derive(Default)]
 pub(super) struct Interned {
     names: Locals,
@@ -49,19 +49,19 @@ pub(super) struct Interned {
 }
 
 impl Interned {
-    /// Forgets what the last block had.
+    /// Forgets the contents of the last block.
     pub fn next_block(&mut self) {
         self.names.next_block();
         self.sites.next_block();
     }
 
-    /// The number of a text in the block, and whether it is new there: then the text comes behind its number.
+    /// The number of a text in the block, and whether it is new there: then the text follows its number.
     #[inline(always)]
     pub fn number(&mut self, id: NameId) -> (u32, bool) {
         self.names.number(id.0)
     }
 
-    /// Appends the number of a text; the text behind it if it is new.
+    /// Appends the number of a text, followed by the text if it is new.
     #[inline(always)]
     pub fn name(&mut self, out: &mut Out<'_>, tables: &Tables, id: NameId) {
         let (local, new) = self.names.number(id.0);
@@ -71,7 +71,7 @@ impl Interned {
         }
     }
 
-    /// Appends 0 for no text, else as [`Interned::name`], plus one.
+    /// Appends 0 for no text, else the number as in [`Interned::name`] plus one.
     pub fn optional_name(&mut self, out: &mut Out<'_>, tables: &Tables, id: Option<NameId>) {
         let Some(id) = id else {
             return out.push(0);
@@ -83,7 +83,7 @@ impl Interned {
         }
     }
 
-    /// Appends the number of a site; file, line and method behind it if it is new.
+    /// Appends the number of a site, followed by file, line and method if it is new.
     #[inline(always)]
     pub fn site(&mut self, out: &mut Out<'_>, tables: &Tables, id: SiteId) {
         let (local, new) = self.sites.number(id.0);
@@ -104,7 +104,7 @@ impl Interned {
         }
     }
 
-    /// Appends what belongs to a value, but for its kind. Addresses are written from `base`, which they become.
+    /// Appends a value without its kind. Addresses are written relative to `base`, and replace it.
     #[inline(always)]
     pub fn payload(&mut self, out: &mut Out<'_>, tables: &Tables, value: Value, base: &mut u64) {
         match value {
@@ -121,7 +121,7 @@ impl Interned {
         }
     }
 
-    /// Appends the kind of a value and the value.
+    /// Appends a value and its kind.
     #[inline(always)]
     pub fn value(&mut self, out: &mut Out<'_>, tables: &Tables, value: Value, base: u64) {
         out.push(kind(value));

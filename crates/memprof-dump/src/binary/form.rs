@@ -1,10 +1,10 @@
-//! What many objects have in common: type, class, flags, shape, and which facts their records have. A record begins with
-//! the number of its form.
+//! Common properties of many objects: type, class, flags, shape, and the facts in their records. A record begins with the
+//! number of its form.
 
 use super::super::record::{CodeRange, Content, Detail, Flags, Kind, NameId, Object, Text};
 use super::super::writer::TemplateId;
 
-/// Which detail a record has.
+/// The kind of detail in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 #[allow(missing_docs)]
@@ -46,20 +46,20 @@ impl Tag {
 pub(super) const ALLOCATION: u8 = 1;
 pub(super) const OBJECT_ID: u8 = 1 << 1;
 pub(super) const FIELDS: u8 = 1 << 2;
-/// The memsize is written: it is not the size of the slot.
+/// The memsize is present: it differs from the slot size.
 pub(super) const MEMSIZE: u8 = 1 << 3;
 pub(super) const SHAPE: u8 = 1 << 4;
 pub(super) const AGE: u8 = 1 << 5;
-/// With [`ALLOCATION`]: the line of the application is written, too.
+/// With [`ALLOCATION`]: the application line is present, too.
 pub(super) const CALLER: u8 = 1 << 6;
 
 /// Bits of a text: two for the state of its bytes, two for the kind of its content, then these.
 pub(super) const LENGTH: u8 = 1 << 4;
 pub(super) const CAPACITY: u8 = 1 << 5;
-/// The content has as many bytes as the length says.
+/// The content has exactly as many bytes as the length.
 pub(super) const EXACT: u8 = 1 << 6;
 
-/// Bits of other details, first to fourth fact that may be missing.
+/// Bits of other details: the first to fourth optional fact.
 pub(super) const FIRST: u8 = 1;
 pub(super) const SECOND: u8 = 1 << 1;
 pub(super) const THIRD: u8 = 1 << 2;
@@ -80,7 +80,7 @@ pub(super) struct Form {
     /// [`ALLOCATION`] and the like.
     pub facts: u8,
     pub tag: Tag,
-    /// What the detail has.
+    /// Bits of the detail.
     pub bits: u8,
 }
 
@@ -113,14 +113,14 @@ impl Form {
         }
     }
 
-    /// What objects that are alike may still differ in: which facts their records have, and the bits of their details.
+    /// The differences between objects of one template: the facts in their records, and the bits of their details.
     #[inline(always)]
     pub fn facts(object: &Object<'_>) -> (u8, u8) {
         let form = Form::of(object);
         (form.facts, form.bits)
     }
 
-    /// All of a form in a few words, which are compared faster.
+    /// A form as a few words, for fast comparison.
     #[inline(always)]
     pub fn words(&self) -> Words {
         let form = self;
@@ -138,7 +138,7 @@ impl Form {
         ]
     }
 
-    /// The state of the bytes that the bits of a text say.
+    /// The state of the bytes according to a text's bits.
     pub fn coderange(&self) -> CodeRange {
         match self.bits & 3 {
             0 => CodeRange::Unknown,
@@ -148,12 +148,12 @@ impl Form {
         }
     }
 
-    /// True if the record has this fact.
+    /// Whether the record has this fact.
     pub fn fact(&self, bit: u8) -> bool {
         self.facts & bit != 0
     }
 
-    /// True if the detail has this.
+    /// Whether the detail has this bit.
     pub fn bit(&self, bit: u8) -> bool {
         self.bits & bit != 0
     }
@@ -162,7 +162,7 @@ impl Form {
 /// A form, packed.
 pub(super) type Words = [u64; 5];
 
-/// Place of a form in the table.
+/// Slot of a form in the table.
 #[inline(always)]
 fn place([class, sizes, flags, name, small]: Words) -> usize {
     let one = class ^ sizes.rotate_left(20) ^ name.rotate_left(50);
@@ -237,16 +237,16 @@ fn text_bits(text: &Text<'_>) -> u8 {
     range | content | length | capacity | exact
 }
 
-/// Forms that the block has had, as far as they are remembered: one that was forgotten is written again.
+/// Forms already in the block, as far as they are cached: an evicted one is written again.
 pub(super) struct Forms {
     table: Vec<(u32, u32, Words)>,
-    /// By the number of a template.
+    /// By template number.
     templates: Vec<OfTemplate>,
     block: u32,
     next: u32,
 }
 
-/// The form that objects of a template had last.
+/// The last form of a template's objects.
 #[derive(Clone, Copy)]
 struct OfTemplate {
     block: u32,
@@ -269,13 +269,13 @@ impl Default for Forms {
 }
 
 impl Forms {
-    /// Forgets what the last block had.
+    /// Forgets the contents of the last block.
     pub fn next_block(&mut self) {
         self.block += 1;
         self.next = 0;
     }
 
-    /// The number of the form of an object in this block, if the block has had it.
+    /// The number of an object's form in this block, if it is already there.
     #[inline(always)]
     pub fn of_template(
         &self,
@@ -288,7 +288,7 @@ impl Forms {
             .then_some(last.number)
     }
 
-    /// Notes the number of the form of an object.
+    /// Records the form number of an object.
     pub fn learn(&mut self, TemplateId(template): TemplateId, facts: u8, bits: u8, number: u32) {
         const NONE: OfTemplate = OfTemplate {
             block: u32::MAX,

@@ -8,7 +8,7 @@ use super::out::{Out, Window};
 use super::{Binary, record};
 
 impl Binary {
-    /// Writes the record of an object. Objects that are alike, as far as a form goes, may be written as a number.
+    /// Writes the record of an object. Objects with the same form may be written with just its number.
     #[inline(always)]
     pub(super) fn record(
         &mut self,
@@ -21,7 +21,7 @@ impl Binary {
         let mut out = Out::new(&mut self.block, self.at);
         if known.is_none() {
             let (interned, forms) = (&mut self.interned, &mut self.forms);
-            // A copy, so that the object itself need not be in memory.
+            // A copy, so that the object itself can stay in registers.
             let object = *object;
             out.apart(|out| form(out, interned, forms, tables, &object, template));
         }
@@ -78,7 +78,7 @@ fn write_fields(
     }
 }
 
-/// Writes the number of a form that is not known by its template, and the form if the block has not had it.
+/// Writes the number of a form that its template does not give, and the form if it is new in the block.
 fn form(
     out: &mut Out<'_>,
     interned: &mut Interned,
@@ -112,7 +112,7 @@ fn form(
     interned.optional_name(out, tables, form.name);
 }
 
-/// The numbers that a detail begins with.
+/// The numbers at the start of a detail.
 #[inline(always)]
 fn numbers(out: &mut Window<'_>, detail: &Detail<'_>) {
     match detail {
@@ -137,7 +137,7 @@ fn numbers(out: &mut Window<'_>, detail: &Detail<'_>) {
     }
 }
 
-/// What comes behind them.
+/// The rest of a detail, after its numbers.
 #[inline(always)]
 fn detail(
     out: &mut Out<'_>,

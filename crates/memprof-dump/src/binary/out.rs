@@ -1,33 +1,33 @@
-//! Bytes of a block on their way.
+//! Writes the bytes of a block.
 //!
-//! A vector would note its length behind each byte, and the next byte would have to wait for that: a record is two dozen
-//! small numbers. So the place is counted here, in a register for as long as a record is written, and memory has
-//! room already.
+//! A vector would update its length after each byte, and the next byte would have to wait for that: a record has two dozen
+//! small numbers. So the position is counted here, in a register while a record is written, and the memory is reserved in
+//! advance.
 
-/// Bytes of a window that may be written to, and those of its memory.
+/// Writable bytes of a window, and those of its memory.
 const HALF: usize = 64;
 const WINDOW: usize = 2 * HALF;
 
-/// Writes to a block. What it has written is kept by [`Out::end`].
+/// Writes to a block. [`Out::end`] commits the output.
 pub(super) struct Out<'a> {
     bytes: &'a mut Vec<u8>,
     at: usize,
 }
 
 impl<'a> Out<'a> {
-    /// Writes behind the first `at` bytes; all that is behind them is room.
+    /// Writes after the first `at` bytes; the rest is free room.
     #[inline(always)]
     pub fn new(bytes: &'a mut Vec<u8>, at: usize) -> Out<'a> {
         Out { bytes, at }
     }
 
-    /// Number of bytes that are written.
+    /// Number of bytes written.
     #[inline(always)]
     pub fn end(self) -> usize {
         self.at
     }
 
-    /// Room for a few numbers: not more than 64 bytes. They are kept by [`Out::keep`].
+    /// Room for a few numbers, at most 64 bytes. [`Out::keep`] commits them.
     #[inline(always)]
     pub fn window(&mut self) -> Window<'_> {
         Window {
@@ -36,7 +36,7 @@ impl<'a> Out<'a> {
         }
     }
 
-    /// Keeps so many bytes of the last window.
+    /// Commits this many bytes of the last window.
     #[inline(always)]
     pub fn keep(&mut self, bytes: usize) {
         self.at += bytes;
@@ -51,7 +51,7 @@ impl<'a> Out<'a> {
         self.keep(bytes);
     }
 
-    /// Appends eight bytes, the lowest first.
+    /// Appends eight bytes, little-endian.
     #[inline(always)]
     pub fn fixed(&mut self, word: u64) {
         let mut window = self.window();
@@ -71,7 +71,7 @@ impl<'a> Out<'a> {
         self.at = end;
     }
 
-    /// Appends a number, seven bits a byte, the lowest first.
+    /// Appends a number, seven bits per byte, lowest first.
     #[inline(always)]
     pub fn varint(&mut self, number: u64) {
         let mut window = self.window();
@@ -80,7 +80,7 @@ impl<'a> Out<'a> {
         self.keep(bytes);
     }
 
-    /// Appends a number with a sign; those near zero are short.
+    /// Appends a signed number; those near zero are short.
     #[inline(always)]
     pub fn zigzag(&mut self, number: i64) {
         let mut window = self.window();
@@ -89,7 +89,7 @@ impl<'a> Out<'a> {
         self.keep(bytes);
     }
 
-    /// Appends a text or other bytes, and before them their number.
+    /// Appends a text or other bytes, preceded by their number.
     #[inline(always)]
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.varint(bytes.len() as u64);
@@ -105,8 +105,8 @@ impl<'a> Out<'a> {
         self.keep(bytes);
     }
 
-    /// Writes what is seldom written, in a function of its own: were the place handed to one that is called, it would be
-    /// in memory all the time.
+    /// Runs rare writes in a separate function: passing the position to a called function would keep it in memory all the
+    /// time.
     #[inline(always)]
     pub fn apart(&mut self, write: impl FnOnce(&mut Out<'_>)) {
         self.at = apart(self.bytes, self.at, write);
@@ -125,14 +125,14 @@ impl<'a> Out<'a> {
     }
 }
 
-/// Room for a few numbers, which is looked for once for all of them.
+/// Room for a few numbers, checked once for all of them.
 pub(super) struct Window<'a> {
     bytes: &'a mut [u8; WINDOW],
     at: usize,
 }
 
 impl Window<'_> {
-    /// Number of bytes that are written.
+    /// Number of bytes written.
     #[inline(always)]
     pub fn end(self) -> usize {
         self.at
@@ -144,23 +144,23 @@ impl Window<'_> {
         self.word(byte.into(), 1);
     }
 
-    /// Appends the lowest bytes of a word. All of it is written, whether it is meant or not.
+    /// Appends the lowest bytes of a word. Writes the whole word regardless.
     #[inline(always)]
     fn word(&mut self, word: u64, bytes: usize) {
         debug_assert!(self.at + bytes <= HALF);
-        // Within the window whatever `at` is, as the compiler sees, which then need not look.
+        // The mask shows the compiler that `at` is inside the window, without a bounds check.
         let at = self.at % HALF;
         self.bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
         self.at += bytes;
     }
 
-    /// Appends eight bytes, the lowest first.
+    /// Appends eight bytes, little-endian.
     #[inline(always)]
     pub fn fixed(&mut self, word: u64) {
         self.word(word, 8);
     }
 
-    /// As [`Out::varint`].
+    /// Like [`Out::varint`].
     #[inline(always)]
     pub fn varint(&mut self, number: u64) {
         if number < 0x80 {
@@ -175,13 +175,13 @@ impl Window<'_> {
         self.word(word, bytes);
     }
 
-    /// As [`Out::zigzag`].
+    /// Like [`Out::zigzag`].
     #[inline(always)]
     pub fn zigzag(&mut self, number: i64) {
         self.varint((number << 1 ^ number >> 63) as u64);
     }
 
-    /// As [`Out::address`].
+    /// Like [`Out::address`].
     #[inline(always)]
     pub fn address(&mut self, address: u64, base: u64) {
         let distance = address.wrapping_sub(base) as i64;
@@ -195,7 +195,7 @@ impl Window<'_> {
     }
 }
 
-/// Bit 0 of an address that is written in full.
+/// Bit 0 of an address written in full.
 pub(super) const ABSOLUTE: u64 = 1;
 
 #[cold]
@@ -212,8 +212,8 @@ fn grow(bytes: &mut Vec<u8>, length: usize) {
     bytes.resize(length + length / 2, 0);
 }
 
-/// The bytes of a number of at most 56 bits, seven bits in each, and how many they are. Each step moves half of what the
-/// one before has in a piece: numbers come in any length, and a loop would take the processor by surprise each time.
+/// The bytes of a number of at most 56 bits, seven bits each, and their number. Each step halves the pieces of the previous
+/// one: numbers have any length, and a loop would be mispredicted each time.
 #[inline(always)]
 fn spread(number: u64) -> (u64, usize) {
     let word = number & 0x0fff_ffff | (number & 0x00ff_ffff_f000_0000) << 4;
@@ -221,7 +221,7 @@ fn spread(number: u64) -> (u64, usize) {
     let word = word & 0x007f_007f_007f_007f | (word & 0x3f80_3f80_3f80_3f80) << 1;
     let bits = 64 - (number | 1).leading_zeros();
     let bytes = (bits as usize).div_ceil(7);
-    // All but the last byte say that one follows.
+    // All bytes but the last have the continuation bit.
     let follows = 0x0080_8080_8080_8080 & !(u64::MAX << (8 * (bytes - 1)));
     (word | follows, bytes)
 }

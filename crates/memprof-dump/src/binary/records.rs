@@ -10,15 +10,15 @@ use super::decode::Cursor;
 use super::form::Form;
 use super::{Last, label, record};
 
-/// Pieces of the text of an object that is yet to come, also from earlier blocks.
+/// Pieces of the text of a future object, including those from earlier blocks.
 pub(in super::super) struct Pieces {
     bytes: Vec<u8>,
-    /// Bytes that they may be.
+    /// Limit on their bytes.
     most: u64,
 }
 
 impl Pieces {
-    /// None yet, and at most so many bytes of them.
+    /// Starts without pieces, with a limit on their bytes.
     pub(in super::super) fn new(most: u64) -> Pieces {
         Pieces {
             bytes: Vec::new(),
@@ -56,7 +56,7 @@ pub(in super::super) fn replay(
     Ok(())
 }
 
-/// A block that is read, and what it has defined so far.
+/// A block being read, and its definitions so far.
 struct Records<'a, 'p> {
     pieces: &'p mut Pieces,
     cursor: Cursor<'a>,
@@ -97,7 +97,7 @@ impl<'a> Records<'a, '_> {
         }
         let kind = kinds.into_iter().find(|kind| *kind as u8 == number);
         let json = checked(self.cursor.text()?.as_bytes())?;
-        // Other formats have notes as lines, and contents are taken out of the fields of an object.
+        // Other formats write notes as lines, and contents are removed from an object's fields.
         if !json.starts_with('{') || json.contains('\n') {
             return Err(Stop::Broken);
         }
@@ -147,7 +147,7 @@ impl<'a> Records<'a, '_> {
         if target.is_open(object) {
             return self.edges(target, edges);
         }
-        // The block in which the object began is lost.
+        // The block with the start of the object was lost.
         while self.edge(&mut target.tables, edges)? {
             edges.clear();
         }
@@ -165,7 +165,7 @@ impl<'a> Records<'a, '_> {
         target.edges(edges)
     }
 
-    /// Reads an edge, or a run of them; false at their end.
+    /// Reads an edge or a run; false at the end.
     fn edge(&mut self, tables: &mut Tables, edges: &mut Vec<Edge<'a>>) -> Fallible<bool> {
         let first = self.cursor.byte()?;
         match first {

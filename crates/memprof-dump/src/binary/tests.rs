@@ -6,7 +6,7 @@ use crate::values::Policy;
 
 const BINARY: Options = options(Format::Binary);
 
-/// Four bytes of a file.
+/// Reads four bytes of a file.
 fn number(bytes: &[u8], at: usize) -> usize {
     u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize
 }
@@ -79,7 +79,7 @@ fn it_is_not_compressed_twice() {
     assert!(error.to_string().contains("compressed by itself"));
 }
 
-/// Only a damaged file has such notes. They would break the lines of other formats, and store what must not be written.
+/// Only a damaged file has such notes. They would break the lines of other formats, and leak values.
 #[test]
 fn a_note_that_is_no_object_of_json_is_left_out() {
     for note in [
@@ -103,7 +103,7 @@ fn a_note_that_is_no_object_of_json_is_left_out() {
     }
 }
 
-/// A string of this text, as each format writes it.
+/// Writes a string with this text in any format.
 fn string(writer: &mut dyn crate::writer::Writer, address: u64, text: &[u8]) {
     let mut tables = Tables::default();
     let object = Object {
@@ -156,7 +156,7 @@ fn a_long_text_is_in_blocks_of_the_usual_size() {
     assert_eq!(outcome.skipped, 0);
     assert!(json == write(options(Format::Memprof)));
 
-    // Without one of the pieces the text is not known, but all else is.
+    // Without one of the pieces the text is unknown, but everything else is known.
     let mut damaged = bytes.clone();
     let second = 10 + HEADER + number(&bytes, 22);
     damaged[second + HEADER] ^= 1;

@@ -5,7 +5,7 @@ use super::super::memprof_json::{bytes_field, value};
 use super::super::record::{Content, Detail, Kind, Object, Tables, Text, Value};
 use super::super::text::{self, address_field as address, name_field as name};
 
-/// Keys that the format has itself.
+/// Keys of the format itself.
 const KEYS: [&str; 31] = [
     "id",
     "bt",
@@ -40,7 +40,7 @@ const KEYS: [&str; 31] = [
     "vars",
 ];
 
-/// The line up to what the object holds.
+/// The line up to the object's contents.
 pub(super) fn head(out: &mut Vec<u8>, tables: &Tables, object: &Object<'_>) {
     out.extend_from_slice(b",{\"id\":");
     text::address(out, object.address);

@@ -1,4 +1,4 @@
-//! What an object holds, until its line ends.
+//! An object's contents, until its line ends.
 
 use std::io;
 
@@ -19,7 +19,7 @@ enum Part {
     References,
 }
 
-/// What each begins with. The instance variables of most types have another name.
+/// The start of each part. The instance variables of most types have another name.
 const PARTS: [(Part, &str); 7] = [
     (Part::Elements, ",\"val\":["),
     (Part::Ivars, ",\"ivs\":{"),
@@ -30,11 +30,11 @@ const PARTS: [(Part, &str); 7] = [
     (Part::References, ",\"refs\":["),
 ];
 
-/// The line that is open.
+/// The open line.
 #[derive(Default)]
 pub(super) struct Held {
     sides: [Side; PARTS.len()],
-    /// Elements go to the file at once: an array or a hash. Whether they have begun.
+    /// Elements of an array or a hash go to the file at once. True once they have begun.
     elements: Option<bool>,
     generic: bool,
 }
@@ -77,7 +77,7 @@ impl Held {
         item(out, tables, name, edge);
     }
 
-    /// Compresses what has become too much.
+    /// Compresses parts that have grown too large.
     pub fn passed(&mut self) -> io::Result<()> {
         self.sides.iter_mut().try_for_each(Side::passed)
     }

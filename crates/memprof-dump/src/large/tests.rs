@@ -48,7 +48,7 @@ fn lines(bytes: &[u8], coderange: CodeRange) -> Vec<String> {
     formats.into_iter().map(line).collect()
 }
 
-/// As the same string is written when it is short, if `short` of it repeats.
+/// Checks that a large string of repeated `short` is written like a short one.
 fn assert_alike(short: &[u8], coderange: CodeRange) {
     let times = LARGE / short.len() + 1;
     for (large, small) in lines(&short.repeat(times), coderange)

@@ -1,4 +1,4 @@
-//! What an object holds: its containers (`data`, `ivars`, ...), `references` and `labels`.
+//! An object's contents: its containers (`data`, `ivars`, ...), `references` and `labels`.
 
 use std::io;
 
@@ -7,10 +7,10 @@ use super::super::side::Side;
 use super::super::sink::Sink;
 use super::super::text;
 
-/// A key whose value has what the object holds.
+/// A key for a part of the object's contents.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Container {
-    /// Elements, or `[key, value]` of each entry.
+    /// Elements, or `[key, value]` for each entry.
     Data,
     /// Instance and class variables, constants.
     Ivars,
@@ -20,7 +20,7 @@ enum Container {
     Locals,
     /// Methods.
     Methods,
-    /// What the VM keeps for itself, if it is no reference.
+    /// Internal values of the VM that are not references.
     Values,
 }
 
@@ -33,26 +33,26 @@ const CONTAINERS: [(Container, &str); 6] = [
     (Container::Values, ",\"values\":{"),
 ];
 
-/// The line that is open.
+/// The open line.
 #[derive(Default)]
 pub(super) struct Edges {
     /// Container that goes to the file at once, and whether it has begun.
     direct: Option<Container>,
     begun: bool,
     sides: [Side; CONTAINERS.len()],
-    /// Sides that have something: a bit each.
+    /// Sides with content: one bit each.
     used: u8,
     references: Side,
     labels: Side,
     labelled: bool,
     /// A root line always has `references`.
     root: bool,
-    /// The object shares its contents, with this one.
+    /// The object that this one shares its contents with.
     shared: Option<u64>,
     key: Key,
 }
 
-/// The key of the hash entry that comes next.
+/// The key of the next hash entry.
 #[derive(Default)]
 struct Key {
     value: Option<Value>,
@@ -60,12 +60,12 @@ struct Key {
 }
 
 impl Edges {
-    /// The line of a root begins.
+    /// Begins the line of a root.
     pub fn root(&mut self) {
         self.root = true;
     }
 
-    /// The line of an object begins.
+    /// Begins the line of an object.
     #[inline]
     pub fn object(&mut self, object: &Object<'_>) {
         self.direct = match object.kind {
@@ -79,7 +79,7 @@ impl Edges {
         self.key.value = None;
     }
 
-    /// Notes the value under its label, if that has a place in a container.
+    /// Adds the value under its label, if that belongs in a container.
     #[inline]
     pub fn value(&mut self, out: &mut Vec<u8>, tables: &Tables, edge: &Edge<'_>) {
         let (container, name) = match edge.label {
@@ -132,7 +132,7 @@ impl Edges {
         }
     }
 
-    /// Notes a reference.
+    /// Adds a reference.
     #[inline]
     pub fn reference(&mut self, tables: &Tables, edge: &Edge<'_>, address: u64) -> io::Result<()> {
         let out = self.references.text();
@@ -151,7 +151,7 @@ impl Edges {
         self.labels.passed()
     }
 
-    /// Compresses what has become too much.
+    /// Compresses sides that have grown too large.
     #[inline]
     pub fn passed(&mut self) -> io::Result<()> {
         if self.used == 0 {
@@ -160,7 +160,7 @@ impl Edges {
         self.sides.iter_mut().try_for_each(Side::passed)
     }
 
-    /// Writes what was kept back of the containers, when the object is complete.
+    /// Writes the buffered containers when the object is complete.
     #[inline]
     pub fn containers(&mut self, sink: &mut Sink) -> io::Result<()> {
         if let (Some(container), true) = (self.direct, self.begun) {
@@ -211,7 +211,7 @@ impl Edges {
     }
 }
 
-/// True if the key `data` is taken by a text or a number.
+/// Whether a text or a number uses the key `data`.
 fn has_text(detail: &Detail<'_>) -> bool {
     use Detail::{Bignum, Float, Regexp, String, Symbol};
     matches!(
@@ -300,7 +300,7 @@ impl Key {
     }
 }
 
-/// Without the beginning of a character that was cut.
+/// Removes a truncated character.
 fn whole_characters(bytes: &[u8]) -> &[u8] {
     match std::str::from_utf8(bytes) {
         Err(error) if error.error_len().is_none() => &bytes[..error.valid_up_to()],
@@ -308,7 +308,7 @@ fn whole_characters(bytes: &[u8]) -> &[u8] {
     }
 }
 
-/// An item of a container: a value, behind its name if it has one. A key and its entry make a pair.
+/// An item of a container: a value, after its name if it has one. A key and its entry form a pair.
 #[inline]
 pub(in super::super) fn item(
     out: &mut Vec<u8>,

@@ -8,7 +8,7 @@ use super::super::record::{
 use super::super::text::{self, address_field as address, name_field as name};
 use super::edge_writer::value;
 
-/// True if a fact of the object cannot have this key, as it means something else in the lines of this type.
+/// Whether a fact of the object cannot have this key, because it means something else in lines of this type.
 pub(in super::super) fn is_taken(kind: Kind, key: &str) -> bool {
     match key {
         "name" => matches!(kind, Kind::CLASS | Kind::MODULE | Kind::ICLASS),
@@ -24,7 +24,7 @@ pub(in super::super) fn is_taken(kind: Kind, key: &str) -> bool {
     }
 }
 
-/// Parts of lines, by what they are made of.
+/// Parts of lines, by the values that they are built from.
 #[derive(Default)]
 pub(super) struct Parts {
     heads: Chunks,
@@ -34,7 +34,7 @@ pub(super) struct Parts {
     encodings: Chunks,
 }
 
-/// The line up to what the object holds.
+/// The line up to the object's contents.
 #[inline]
 pub(super) fn head(out: &mut Vec<u8>, parts: &mut Parts, tables: &Tables, object: &Object<'_>) {
     out.extend_from_slice(b"{\"_id\":");
@@ -180,7 +180,7 @@ fn encoding(out: &mut Vec<u8>, tables: &Tables, string: &Text<'_>) {
     out.extend_from_slice(range.as_bytes());
 }
 
-/// A string's bytes: themselves behind `key`, or a mark in their place.
+/// A string's bytes after `key`, or a mark in their place.
 pub(in super::super) fn bytes_field(out: &mut Vec<u8>, key: &str, content: &Content<'_>) {
     let (bytes, truncated) = match *content {
         Content::Full(bytes) => (bytes, false),
@@ -205,7 +205,7 @@ pub(in super::super) fn bytes_field(out: &mut Vec<u8>, key: &str, content: &Cont
     }
 }
 
-/// The facts behind what the object holds.
+/// The facts after the object's contents.
 #[inline]
 pub(super) fn tail(out: &mut Vec<u8>, parts: &mut Parts, tables: &Tables, object: &Object<'_>) {
     for field in object.fields {
@@ -253,7 +253,7 @@ fn sizes_and_flags(out: &mut Vec<u8>, object: &Object<'_>) {
     collector(out, object);
 }
 
-/// The collector's flags.
+/// The GC's flags.
 fn collector(out: &mut Vec<u8>, object: &Object<'_>) {
     const OPENING: &[u8] = b",\"flags\":{";
     out.extend_from_slice(OPENING);

@@ -8,7 +8,7 @@ use super::super::record::{
 use super::super::text::{self, address_field, name_field};
 use super::encodings::{Encoding, Encodings};
 
-/// Appends `key`, which brings its comma, if `condition` holds.
+/// Appends `key`, which includes its comma, if `condition` holds.
 #[inline]
 fn fact(out: &mut Vec<u8>, condition: bool, key: &str) {
     if condition {
@@ -16,10 +16,10 @@ fn fact(out: &mut Vec<u8>, condition: bool, key: &str) {
     }
 }
 
-/// The fields of every object, behind its address.
+/// The fields of every object, after its address.
 #[inline]
 pub(super) fn head(out: &mut Vec<u8>, heads: &mut Chunks, object: &Object<'_>, ruby: (u8, u8)) {
-    // Without the class: of the VM's own objects, which there are many of, Ruby 3.1 has anything in its place.
+    // Excludes the class: for the many internal objects of the VM, Ruby 3.1 has arbitrary values in its place.
     let key = [
         object.shape_id.map_or(0, |id| u64::from(id) + 1),
         object.slot_size.into(),
@@ -30,7 +30,7 @@ pub(super) fn head(out: &mut Vec<u8>, heads: &mut Chunks, object: &Object<'_>, r
     class_of(out, object);
 }
 
-/// The same without texts that are kept.
+/// Like [`head`], without cached texts.
 pub(super) fn head_of(out: &mut Vec<u8>, object: &Object<'_>, ruby: (u8, u8)) {
     shape_of(out, object, ruby);
     class_of(out, object);
@@ -177,7 +177,7 @@ fn content(
     let (Content::Full(bytes) | Content::Truncated(bytes)) = string.content else {
         return;
     };
-    // Ruby 3.1 looks at the bytes if it has not yet; later ones write no empty values.
+    // Ruby 3.1 scans the bytes if it has not done so yet; later versions omit empty values.
     let seven_bit = match string.coderange {
         CodeRange::SevenBit => true,
         CodeRange::Unknown => bytes.is_ascii(),
@@ -218,7 +218,7 @@ fn class(out: &mut Vec<u8>, tables: &Tables, object: &Object<'_>, ruby: (u8, u8)
     fact(out, singleton, ", \"singleton\":true");
 }
 
-/// What comes behind the references, but for the last brace.
+/// The text after the references, without the last brace.
 #[inline]
 pub(super) fn tail(
     out: &mut Vec<u8>,
@@ -241,7 +241,7 @@ pub(super) fn tail(
         text::field(out, ", \"generation\":", allocation.generation);
     }
     memsize(out, object.memsize);
-    // With an object's own number there is no text to keep.
+    // With an object's own number, the text cannot be cached.
     if object.object_id.is_some() {
         return collector(out, object, ruby);
     }
@@ -257,7 +257,7 @@ pub(super) fn memsize(out: &mut Vec<u8>, memsize: u64) {
     }
 }
 
-/// The collector's flags.
+/// The GC's flags.
 pub(super) fn collector(out: &mut Vec<u8>, object: &Object<'_>, ruby: (u8, u8)) {
     let start = out.len();
     let flag = |out: &mut Vec<u8>, flag: Flags, key: &str| {
@@ -281,7 +281,7 @@ pub(super) fn collector(out: &mut Vec<u8>, object: &Object<'_>, ruby: (u8, u8)) 
         flag(out, Flags::SHAREABLE, ", \"shareable\":true");
     }
     if out.len() > start {
-        // The comma and the space of the first flag belong before the key of them all.
+        // Move the comma and the space of the first flag before the key of them all.
         out.splice(start..start + 2, *b", \"flags\":{");
         out.push(b'}');
     }

@@ -1,23 +1,23 @@
-//! What lines say of encodings. There are few, and most strings have one.
+//! The text of lines about encodings. There are few, and most strings have one.
 
 use super::super::record::{NameId, Tables};
 use super::super::text;
 
-/// Places of the table; a power of two.
+/// Number of slots in the table; a power of two.
 const PLACES: usize = 64;
 
-/// What is said of strings in one encoding.
+/// The text of strings in one encoding.
 #[derive(Clone, Default)]
 pub(super) struct Encoding {
-    /// The number of its name.
+    /// The id of its name.
     id: Option<NameId>,
-    /// False if a byte below 128 may be something else than ASCII.
+    /// False if a byte below 128 may be something other than ASCII.
     pub ascii: bool,
-    /// Its name as the line has it, with its key; nothing for bytes without encoding.
+    /// Its name with its key, as in a line; empty for bytes without encoding.
     pub field: Vec<u8>,
 }
 
-/// Encodings by the numbers of their names. One that was forgotten is looked at again.
+/// Encodings by the ids of their names. Evicted ones are recomputed.
 pub(super) struct Encodings {
     table: Vec<Encoding>,
 }
@@ -31,7 +31,7 @@ impl Default for Encodings {
 }
 
 impl Encodings {
-    /// What is said of an encoding.
+    /// The text of an encoding.
     #[inline(always)]
     pub fn get(&mut self, tables: &Tables, id: NameId) -> &Encoding {
         let place = id.0 as usize % PLACES;
@@ -57,7 +57,7 @@ impl Encodings {
     }
 }
 
-/// True unless a byte below 128 may be something else than ASCII in this encoding.
+/// True unless a byte below 128 may be something other than ASCII in this encoding.
 fn ascii_compatible(encoding: &str) -> bool {
     match encoding.as_bytes() {
         [b'U', b'T', b'F', ..] => encoding == "UTF-8" || encoding.starts_with("UTF8-"),

@@ -1,14 +1,14 @@
-//! Texts that all objects of one template have in common, which the walk over a live heap writes.
+//! Texts shared by all objects of a template, for the walk over a live heap.
 
 use super::super::record::{Flags, Object};
 use super::super::writer::TemplateId;
 use super::detail;
 
-/// What lines of objects of one template have in common.
+/// The common text of lines of one template.
 struct Texts {
     head: Box<[u8]>,
     flags: Box<[u8]>,
-    /// What they were made of, to see in tests that objects of one number are alike.
+    /// The values that they were built from; tests check that objects of one template are alike.
     made_of: (u64, Flags),
 }
 
@@ -19,7 +19,7 @@ pub(super) struct Templates {
 }
 
 impl Templates {
-    /// What comes behind the address. To be called before [`Templates::flags`].
+    /// The text after the address. Must be called before [`Templates::flags`].
     #[inline(always)]
     pub fn head(&mut self, template: TemplateId, object: &Object<'_>, ruby: (u8, u8)) -> &[u8] {
         let place = template.0 as usize;
@@ -35,7 +35,7 @@ impl Templates {
         }
     }
 
-    /// What comes behind the memsize.
+    /// The text after the memsize.
     #[inline(always)]
     pub fn flags(&self, template: TemplateId) -> &[u8] {
         match self.texts.get(template.0 as usize) {

@@ -9,7 +9,7 @@ use crate::writer::{LiveWriter, TemplateId, Writer};
 
 use super::{Compression, ObjspaceJson};
 
-/// A chilled, tracked String, an object that refers to its class, and a hash: as this Ruby writes them.
+/// A chilled, tracked String, an object that references its class, and a hash, as written by this Ruby.
 fn lines(ruby: (u8, u8)) -> String {
     let options = Options {
         ruby,
@@ -130,10 +130,10 @@ fn lines_of_ruby_4_0() {
     assert_eq!(lines((4, 0)), format!("{ROOTS}{SHAPE}{expected}"));
 }
 
-/// Strings of three kinds, of which like ones differ in what they hold, in size, or in where they were made.
+/// Strings of three kinds; similar ones differ in contents, size, or allocation site.
 fn strings(ruby: (u8, u8), mut write: impl FnMut(&Tables, TemplateId, &Object<'_>)) {
     let mut tables = Tables::default();
-    // More names than there are places for encodings, so that these meet in one.
+    // More names than slots for encodings, so that some share one.
     let numbered = (0..130).map(|number| format!("encoding {number}"));
     let encodings: Vec<_> = numbered
         .chain(["UTF-8", "UTF-16LE", ""].map(str::to_owned))

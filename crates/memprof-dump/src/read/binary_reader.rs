@@ -1,16 +1,16 @@
-//! Reading the binary format: blocks, which the thread that reads ahead has unpacked.
+//! Reads the binary format: blocks that the read-ahead thread has decompressed.
 
 use super::super::binary::{Pieces, replay};
 use super::feed::{Feed, Piece};
 use super::{Fallible, Skipped, Stop, Target};
 
-/// How the blocks ended.
+/// The end of the blocks.
 pub(super) struct End {
-    /// There was a last one: the dump is whole.
+    /// Whether there was a last block: the dump is complete.
     pub footer: bool,
 }
 
-/// Passes all sound blocks to `target`. A text may have `most` bytes.
+/// Passes all valid blocks to `target`. A text may have `most` bytes.
 pub(super) fn read(
     feed: &mut Feed<'_>,
     target: &mut Target<'_>,

@@ -1,4 +1,4 @@
-//! The blocks of the binary format, one by one, on the thread that reads ahead.
+//! Reads the blocks of the binary format one by one, on the read-ahead thread.
 
 use std::io::{self, Read};
 
@@ -11,11 +11,11 @@ use super::unpack::Unpacked;
 /// Bytes read at once.
 const STEP: usize = 256 * 1024;
 
-/// A block that says to be longer than this is unpacked bit by bit, so that it takes memory only for what really comes.
+/// A block that claims to be larger is decompressed incrementally, so that it only takes memory for actual data.
 const LARGE: u64 = 16 * 1024 * 1024;
 
-/// Hands over all blocks behind the magic. A broken one is left out, and the next is looked for behind its beginning.
-/// False if the receiver is gone.
+/// Sends all blocks after the magic. A broken one is skipped, and the search for the next starts after its beginning. False
+/// if the receiver is gone.
 pub(super) fn read(input: &mut Unpacked, line: &Line, limits: Limits) -> io::Result<bool> {
     let mut window = Window {
         input,
@@ -32,7 +32,7 @@ pub(super) fn read(input: &mut Unpacked, line: &Line, limits: Limits) -> io::Res
             Some(block) => {
                 total = block.length.saturating_add(total);
                 limits.check(total)?;
-                // What one block says to have is one record, or many small ones.
+                // A block's claimed content is one record, or many small ones.
                 if block.length > limits.record {
                     return Err(too_large("one of its blocks", limits.record));
                 }
@@ -66,7 +66,7 @@ fn version(window: &mut Window<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// True if the block has what it says.
+/// Whether the block has the claimed content.
 fn unpack(
     block: &Block<'_>,
     unpacker: &mut zstd::bulk::Decompressor<'_>,
@@ -83,24 +83,24 @@ fn unpack(
     result.is_ok_and(|length| length as u64 == block.length)
 }
 
-/// A block whose checksum is right.
+/// A block with a valid checksum.
 struct Block<'a> {
     footer: bool,
     length: u64,
     packed: &'a [u8],
 }
 
-/// The part of the input that is being looked at.
+/// The current part of the input.
 struct Window<'i> {
     input: &'i mut Unpacked,
     bytes: Vec<u8>,
-    /// Bytes that are done with.
+    /// Bytes already consumed.
     at: usize,
 }
 
 impl Window<'_> {
-    /// Sees to it that there are `count` bytes; false if the input has no more. What a header claims takes no memory
-    /// before it has come.
+    /// Reads until `count` bytes are available; false if the input has no more. The claims of a header take no memory before
+    /// the data has arrived.
     fn fill(&mut self, count: usize) -> io::Result<bool> {
         if self.bytes.len() - self.at >= count {
             return Ok(true);
@@ -119,7 +119,7 @@ impl Window<'_> {
         Ok(self.bytes.len() >= count)
     }
 
-    /// The block at this place; `None` if there is no whole and sound one.
+    /// The block at this position; `None` if it is incomplete or damaged.
     fn block(&mut self) -> io::Result<Option<Block<'_>>> {
         if !self.fill(HEADER)? {
             return Ok(None);
@@ -151,7 +151,7 @@ impl Window<'_> {
         }))
     }
 
-    /// Goes to the next place that looks like the beginning of a block; false if there is none.
+    /// Moves to the next possible start of a block; false if there is none.
     fn seek(&mut self) -> io::Result<bool> {
         let mut from = 1;
         loop {
@@ -164,7 +164,7 @@ impl Window<'_> {
                 self.at += from + place;
                 return Ok(true);
             }
-            // A beginning may be cut at the end of what was read.
+            // The start of a block may be truncated at the end of the data read so far.
             from = bytes.len().saturating_sub(3).max(1);
             let have = bytes.len();
             self.fill(have + 1)?;

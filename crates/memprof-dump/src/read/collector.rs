@@ -1,4 +1,4 @@
-//! The collector's flags, which are below the key `flags` in all formats of JSON lines.
+//! The GC's flags, under the key `flags` in all JSON line formats.
 
 use super::super::record::Flags;
 use super::Fallible;
@@ -19,7 +19,7 @@ keys! {
     ObjectId "object_id"
 }
 
-/// What is below `flags`.
+/// The content of `flags`.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Collector {
     pub flags: Flags,
@@ -27,10 +27,10 @@ pub(super) struct Collector {
     pub object_id: Option<u64>,
 }
 
-/// Texts of flags that are remembered: a heap has few different ones.
+/// Number of cached flag texts: a heap has few distinct ones.
 const REMEMBERED: usize = 8;
 
-/// Longest of them.
+/// Length of the longest cached text.
 const LONGEST: usize = 160;
 
 /// Reads flags.
@@ -56,7 +56,7 @@ impl Reader {
         let text = &rest[..rest.len().min(LONGEST)];
         let text = memchr::memchr(b'}', text).map(|end| text[..=end].to_vec());
         let collector = self.each(window)?;
-        // An object's own number is in no other text.
+        // An object's own number makes its text unique.
         if let (Some(text), None) = (text, collector.object_id) {
             if text.iter().filter(|byte| **byte == b'{').count() == 1 {
                 self.remember(text, collector);

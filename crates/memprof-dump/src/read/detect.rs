@@ -1,17 +1,17 @@
-//! Which format a text has, by its first lines.
+//! Detects the format of a text by its first lines.
 
 use std::io;
 
 use super::super::format::Format;
 use super::invalid;
 
-/// Lines that are looked at: a line may be broken.
+/// Number of lines to examine: a line may be broken.
 const LOOKED_AT: usize = 20;
 
-/// Finds out the format of a text by its beginning.
+/// Detects the format of a text by its start.
 ///
 /// # Errors
-/// If it is none; says why.
+/// If the text is not a dump; the error gives the reason.
 pub(super) fn format(head: &[u8], cut: bool) -> io::Result<Format> {
     if head.is_empty() {
         return Err(invalid(match cut {
@@ -38,7 +38,7 @@ pub(super) fn format(head: &[u8], cut: bool) -> io::Result<Format> {
     Err(invalid(format!("this is no heap dump; {problem}")))
 }
 
-/// The format that has such a line.
+/// The format that contains such lines.
 fn format_of(line: &[u8]) -> Result<Format, String> {
     let array = line.strip_prefix(b"[").or(line.strip_prefix(b","));
     if array.is_some_and(|line| line.trim_ascii_start().starts_with(b"{\"id\":")) {

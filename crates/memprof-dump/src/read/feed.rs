@@ -1,4 +1,4 @@
-//! The thread that reads ahead: it unpacks, and hands over text in chunks, or blocks of the binary format.
+//! The read-ahead thread: it decompresses, and sends text in chunks, or blocks of the binary format.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -16,38 +16,38 @@ use super::{Limits, Options};
 /// Bytes of text in a chunk.
 const CHUNK: usize = 256 * 1024;
 
-/// Room before the text of a chunk, for what is left of the chunk before.
+/// Room before a chunk's text, for the rest of the previous chunk.
 pub(super) const HEAD: usize = 1024;
 
-/// Zeros behind the text, so that several bytes can be looked at at once.
+/// Zeros after the text, so that several bytes can be read at once.
 pub(super) const PAD: usize = 64;
 
-/// Chunks or blocks that may wait.
+/// Most chunks or blocks that wait.
 const WAITING: usize = 4;
 
-/// After so many bytes the caller is notified.
+/// Bytes between notifications of the caller.
 const STEP: u64 = 1024 * 1024;
 
-/// Pause after which it is looked whether reading is to stop.
+/// Interval for checking whether to stop reading.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// What the thread hands over.
+/// Messages of the thread.
 pub(super) enum Piece {
-    /// Text, from [`HEAD`] to `end`; [`PAD`] zeros are behind it.
+    /// Text, from [`HEAD`] to `end`, followed by [`PAD`] zeros.
     Text { bytes: Vec<u8>, end: usize },
-    /// What follows are blocks.
+    /// Blocks will follow.
     Binary,
     /// The records of a block.
     Records(Vec<u8>),
-    /// A block that is broken.
+    /// A broken block.
     Broken,
     /// The last block.
     Footer,
-    /// The end of the dump. `cut` if the compressed data end early.
+    /// The end of the dump. `cut` if the compressed data is truncated.
     End { cut: bool },
 }
 
-/// The other end of the thread.
+/// The receiving end of the thread's messages.
 pub(super) struct Feed<'o> {
     pieces: Receiver<io::Result<Piece>>,
     spare: Sender<Vec<u8>>,
@@ -58,7 +58,7 @@ pub(super) struct Feed<'o> {
 }
 
 impl<'o> Feed<'o> {
-    /// Starts the thread. It ends when all is read, or when it finds that the other end is gone.
+    /// Starts the thread. It ends when everything is read, or when it finds the other end gone.
     pub fn new(input: Box<dyn Read + Send>, options: &Options<'o>) -> io::Result<Feed<'o>> {
         let count = Arc::new(AtomicU64::new(0));
         let (filled, pieces) = bounded(WAITING);
@@ -114,7 +114,7 @@ impl<'o> Feed<'o> {
         piece
     }
 
-    /// Gives a buffer back.
+    /// Returns a buffer for reuse.
     pub fn recycle(&self, bytes: Vec<u8>) {
         // If there are enough, this one is not needed.
         let _ = self.spare.try_send(bytes);
@@ -128,7 +128,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// Hands over; false if the receiver is gone.
+    /// Sends a piece; false if the receiver is gone.
     pub fn send(&self, piece: Piece) -> bool {
         self.filled.send(Ok(piece)).is_ok()
     }
@@ -161,7 +161,7 @@ fn read(
     Ok(())
 }
 
-/// Hands over all text; false if the receiver is gone.
+/// Sends all text; false if the receiver is gone.
 fn text(start: &[u8], unpacked: &mut Unpacked, line: &Line, limits: Limits) -> io::Result<bool> {
     let mut begun = start.len();
     let mut total = 0;

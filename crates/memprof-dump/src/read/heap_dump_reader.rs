@@ -1,4 +1,4 @@
-//! Reading the array of heap_dump: as memprof writes it, and as the gem did, whose ids are numbers.
+//! Reads heap_dump's array, as written by memprof, or by the gem, whose ids are numbers.
 
 mod gem;
 mod heap_dump_facts;
@@ -55,11 +55,11 @@ pub(super) struct Reader {
     values: Values,
     facts: Facts,
     key: Vec<u8>,
-    /// What the object of this line holds.
+    /// The contents of this line's object.
     held: Vec<(Label, Value)>,
     fields: Vec<Field>,
     edges: Vec<Edge<'static>>,
-    /// The first line says what came from where, if it is there.
+    /// Whether the first line, which may give the origin of the dump, has been read.
     begun: bool,
 }
 
@@ -117,7 +117,7 @@ impl Reader {
                 }
             }
         }
-        // The last one may have the end of the array behind it.
+        // The last line may be followed by the end of the array.
         let footer = window.accept(b']');
         window.accept(b',');
         window.end_line()?;
@@ -184,7 +184,7 @@ impl Reader {
             Known::Refs => return self.references(window),
             Known::Name | Known::Default | Known::Other => {
                 let text = window.key_text(key, &self.key);
-                // Of a large integer; none is an id.
+                // The digits of a large integer; none of them is an id.
                 if text == b"digits" {
                     return window.skip_value();
                 }
@@ -248,7 +248,7 @@ impl Reader {
         }
     }
 
-    /// Entries of a hash, as the gem has them: under texts of their keys.
+    /// Entries of a hash in the gem's form: under the texts of their keys.
     fn entries(&mut self, window: &mut Window<'_>, tables: &mut Tables) -> Fallible<()> {
         if !window.open(b'{', b'}')? {
             return Ok(());
@@ -312,7 +312,7 @@ impl Reader {
         }
     }
 
-    /// The value of a key that only the gem has: each number in it that can be an id is one.
+    /// The value of a key that only the gem has: every number in it that may be an id is taken for one.
     fn push_addresses(&mut self, window: &mut Window<'_>, name: NameId) -> Fallible<()> {
         let held = &mut self.held;
         window.numbers(|number| {

@@ -3,7 +3,7 @@
 const ONES: u64 = 0x0101_0101_0101_0101;
 const TOPS: u64 = 0x8080_8080_8080_8080;
 
-/// The number that eight digits are, the first of them in the lowest byte; `None` if one is no digit.
+/// The number with these eight digits, the first in the lowest byte; `None` if one is not a digit.
 #[inline(always)]
 pub(super) fn digits(text: u64) -> Option<u32> {
     // Added to a byte below 128, these set its top bit if it is at least the bound.
@@ -20,7 +20,7 @@ pub(super) fn digits(text: u64) -> Option<u32> {
     Some(((pairs | pairs >> 16) as u32).swap_bytes())
 }
 
-/// The address that a text is, as `0x7f00`.
+/// The address in a text, such as `0x7f00`.
 pub(super) fn address(text: &[u8]) -> Option<u64> {
     let digits = text.strip_prefix(b"0x")?;
     if digits.is_empty() {

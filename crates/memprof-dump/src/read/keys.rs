@@ -1,13 +1,13 @@
 //! Keys by number.
 
-/// Makes an enum of the keys that a format has, and the way to them from a word.
+/// Defines an enum of a format's keys, and the lookup by word.
 macro_rules! keys {
     ($($name:ident $text:literal)*) => {
         /// A key.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(super) enum Known {
             $($name,)*
-            /// None of these.
+            /// Any other key.
             Other,
         }
 

@@ -1,4 +1,4 @@
-//! What lines of all formats of JSON say of an object. Each format adds what only it has, or reads in its own way.
+//! Facts of an object common to all JSON line formats. Each format adds its own, or reads them in its own way.
 
 use super::collector::Collector;
 use super::target::Target;
@@ -10,7 +10,7 @@ use crate::record::{
 };
 use crate::text::from_base64;
 
-/// Room for a text that is kept from line to line: one of many megabytes comes rarely.
+/// Room for text kept between lines: texts of many megabytes are rare.
 const KEPT: usize = 1024 * 1024;
 
 /// The facts of one line.
@@ -48,7 +48,7 @@ pub(super) struct Facts {
     pub text: Vec<u8>,
 }
 
-/// The line of the application behind an allocation.
+/// The application line behind an allocation.
 #[derive(Default)]
 pub(super) struct Caller {
     pub file: Option<NameId>,
@@ -56,7 +56,7 @@ pub(super) struct Caller {
     pub method: Option<NameId>,
 }
 
-/// Sizes of an object whose line does not say them.
+/// Default sizes for objects whose line does not contain them.
 #[derive(Clone, Copy)]
 pub(super) struct Sizes {
     pub slot: u32,
@@ -64,7 +64,7 @@ pub(super) struct Sizes {
 }
 
 impl Facts {
-    /// Facts of no line, with the room of the text that these have.
+    /// Empty facts that reuse the text buffer of these.
     #[inline(always)]
     pub fn cleared(&mut self) -> Facts {
         let mut text = std::mem::take(&mut self.text);
@@ -84,7 +84,7 @@ impl Facts {
         window.string(&mut self.text)
     }
 
-    /// All bytes of a text that is no UTF-8.
+    /// All bytes of a text that is not UTF-8.
     pub fn base64(&mut self, window: &mut Window<'_>) -> Fallible<()> {
         self.text(window)?;
         let text = std::str::from_utf8(&self.text).map_err(|_| Stop::Broken)?;
@@ -153,7 +153,7 @@ impl Facts {
 
     #[inline(always)]
     fn allocation(&self, target: &mut Target<'_>) -> Option<Allocation> {
-        // memprof 0.3 knew no generations, and no other format knows times.
+        // memprof 0.3 has no generations, and no other format has times.
         let generation = match self.generation {
             None if self.time.is_none() => return None,
             generation => generation.unwrap_or(0),
@@ -176,7 +176,7 @@ impl Facts {
         })
     }
 
-    /// What is said of a class, of data and of a file.
+    /// Facts of a class, of data or of a file.
     #[inline(always)]
     pub fn detail(&self, kind: Kind, superclass: u64) -> Detail<'static> {
         match kind {
@@ -195,7 +195,7 @@ impl Facts {
         }
     }
 
-    /// What is said of an imemo of this kind.
+    /// Facts of an imemo of this kind.
     #[inline(always)]
     pub fn imemo(&self, name: NameId, receiver_class: u64) -> Detail<'static> {
         Detail::Imemo {
@@ -207,7 +207,7 @@ impl Facts {
     }
 }
 
-/// The number that a Float is, from its value in JSON.
+/// The Float with this JSON value.
 pub(super) fn float(value: Value) -> Option<f64> {
     match value {
         Value::Float(number) => Some(number),

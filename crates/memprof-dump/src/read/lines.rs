@@ -1,42 +1,42 @@
-//! Reading line by line.
+//! Reads line by line.
 
 use super::limits::too_large;
 use super::target::Target;
 use super::window::Window;
 use super::{Fallible, Skipped, Stop};
 
-/// What a line was.
+/// The kind of a line.
 #[derive(PartialEq, Eq)]
 pub(super) enum Line {
-    /// A record, or nothing.
+    /// A record, or an empty line.
     Record,
-    /// The last one: the dump is whole.
+    /// The last line: the dump is complete.
     Footer,
 }
 
-/// A format that has one record a line.
+/// A format with one record per line.
 pub(super) trait Lines {
-    /// Before the first line.
+    /// Called before the first line.
     fn begin(&mut self, window: &Window<'_>, target: &mut Target<'_>) -> Fallible<()>;
 
-    /// Reads the line that begins here up to its line break. A broken line yields nothing.
+    /// Reads the line that starts here up to its line break. A broken line yields no record.
     fn line(&mut self, window: &mut Window<'_>, target: &mut Target<'_>) -> Fallible<Line>;
 
-    /// Whether the dump is whole, behind the last line.
+    /// Whether the dump is complete; called after the last line.
     fn is_whole(&self, end: &End) -> bool {
         end.intact
     }
 }
 
-/// How the input ended.
+/// The end of the input.
 pub(super) struct End {
-    /// There was a last line.
+    /// Whether there was a last line.
     pub footer: bool,
-    /// Nothing shows that something is missing.
+    /// Whether nothing seems to be missing.
     pub intact: bool,
 }
 
-/// Reads all lines; those that are broken are left out. Returns whether the dump is whole.
+/// Reads all lines and skips broken ones. Returns whether the dump is complete.
 pub(super) fn read(
     window: &mut Window<'_>,
     target: &mut Target<'_>,
@@ -65,7 +65,7 @@ pub(super) fn read(
                 window.skip_line()?;
             }
             Err(Stop::Broken) => {
-                // The break, where nothing more comes, is no broken line.
+                // A break where the input ends does not count as a broken line.
                 if window.skip_line()? {
                     skipped.note(number);
                 } else {
@@ -84,7 +84,7 @@ pub(super) fn read(
 }
 
 impl Window<'_> {
-    /// Fails unless nothing but spaces comes before the end of the line. Stays there.
+    /// Fails unless only spaces precede the end of the line. Does not move past it.
     #[inline(always)]
     pub fn end_line(&mut self) -> Fallible<()> {
         if self.byte() == b'\n' {

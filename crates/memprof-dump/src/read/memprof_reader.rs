@@ -1,4 +1,4 @@
-//! Reading memprof's own lines, and those of memprof 0.3, which it took its keys from.
+//! Reads memprof's own lines, and those of memprof 0.3, which introduced their keys.
 
 mod classic;
 mod edge_reader;
@@ -24,9 +24,9 @@ pub(super) struct Reader {
     labels: Labels,
     held: edge_reader::Held,
     note: Vec<u8>,
-    /// The dump has a header, so a footer is to come.
+    /// Whether the dump has a header, so a footer must follow.
     headed: bool,
-    /// Lines of memprof 0.3 came.
+    /// Whether lines of memprof 0.3 were found.
     classic: bool,
 }
 
@@ -61,7 +61,7 @@ impl Lines for Reader {
     }
 }
 
-/// The text behind the quote of `_id`, and what comes behind it; nothing if that is not the first key.
+/// The text after the opening quote of `_id`, and the rest after it; empty if that is not the first key.
 fn id<'a>(window: &'a Window<'_>) -> &'a [u8] {
     let rest = window.rest();
     let rest = rest.strip_prefix(b"{").unwrap_or(&[]).trim_ascii_start();
@@ -69,7 +69,7 @@ fn id<'a>(window: &'a Window<'_>) -> &'a [u8] {
     let rest = rest.trim_ascii_start();
     let rest = rest.strip_prefix(b":").unwrap_or(&[]).trim_ascii_start();
     let rest = rest.strip_prefix(b"\"").unwrap_or(&[]);
-    // The type stands behind the number of a frame.
+    // The type follows the number of a frame.
     &rest[..rest.len().min(40)]
 }
 
@@ -86,7 +86,7 @@ impl Reader {
         }
     }
 
-    /// A line about the process; it stays as it is.
+    /// A line about the process, passed on unchanged.
     fn note(&mut self, window: &mut Window<'_>, target: &mut Target<'_>) -> Fallible<Line> {
         #[derive(serde::Deserialize)]
         struct Type<'a> {

@@ -1,4 +1,4 @@
-//! Reading the lines of `ObjectSpace.dump_all`, of Ruby 2.1 and later.
+//! Reads the lines of `ObjectSpace.dump_all`, from Ruby 2.1 on.
 
 mod objspace_facts;
 
@@ -71,7 +71,7 @@ pub(super) struct Reader {
 }
 
 impl Lines for Reader {
-    /// Says where the records come from, as these dumps do not.
+    /// Notes the origin of the records, which these dumps omit.
     fn begin(&mut self, _: &Window<'_>, target: &mut Target<'_>) -> Fallible<()> {
         target.note(NoteKind::Header, "{\"source\":\"objspace\"}")
     }
@@ -229,7 +229,7 @@ impl Reader {
                 return Ok(());
             }
             Known::Other => {
-                // Two longer names that this fact had.
+                // Two earlier, longer names of this fact.
                 let text = window.key_text(key, &self.key);
                 match text {
                     b"too_complex_shape" | b"complex_shape" => Flags::TOO_COMPLEX,

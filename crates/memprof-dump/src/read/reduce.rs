@@ -1,4 +1,4 @@
-//! Takes out of records what the policy for values does not let pass.
+//! Removes values from records that the policy does not allow.
 
 use serde_json::Value as Json;
 
@@ -8,10 +8,10 @@ use super::super::record::{
 use super::super::source_name;
 use super::super::values::{HIDDEN, Policy, Values};
 
-/// Keys of notes and of structured facts that have values of variables below them.
+/// Keys of notes and of structured facts that contain values of variables.
 const SECRET: [&str; 4] = ["variables", "locals", "captured", "thread_variables"];
 
-/// Keys of facts that are numbers of the program, not about it: the parts of a Rational or Complex.
+/// Keys of facts that are the program's own numbers: the parts of a Rational or Complex.
 const NUMBERS: [&str; 4] = ["numerator", "denominator", "real", "imaginary"];
 
 /// A value of the program: symbols lose their names, numbers and texts are hidden.
@@ -40,7 +40,7 @@ fn fact(values: &Values, tables: &mut Tables, value: Value) -> Value {
 }
 
 pub(super) fn fields(values: &Values, tables: &mut Tables, object: &Object<'_>) -> Vec<Field> {
-    // The name of a file that is open is no part of the program.
+    // The path of an open file is not part of the program's code.
     let hidden_path = object.kind == Kind::FILE && !values.previews();
     let reduced = |field: &Field, tables: &mut Tables| Field {
         name: field.name,
@@ -94,7 +94,7 @@ fn text<'a>(values: &Values, text: Text<'a>) -> Text<'a> {
     let content = match (text.content, values.policy) {
         (Content::Full(bytes), _) => values.content(bytes),
         (Content::Truncated(bytes), Policy::Full | Policy::Truncate) => Content::Truncated(bytes),
-        // Equal beginnings do not make equal texts.
+        // Equal beginnings do not imply equal texts.
         (Content::Truncated(_), _) => Content::Absent,
         (Content::Mark(mark), Policy::Full | Policy::Truncate | Policy::Hash) => {
             Content::Mark(mark)
@@ -109,10 +109,10 @@ fn text<'a>(values: &Values, text: Text<'a>) -> Text<'a> {
     }
 }
 
-/// What of the header only dumps with contents have.
+/// Header fields that only dumps with contents have.
 const OF_THE_PROCESS: [&str; 3] = ["hostname", "program", "arguments"];
 
-/// A note; `None` if it may stay as it is.
+/// A note; `None` if it may stay unchanged.
 pub(super) fn note(values: &Values, kind: NoteKind, text: &str) -> Option<String> {
     match kind {
         NoteKind::Header => header(values, text),
@@ -123,7 +123,7 @@ pub(super) fn note(values: &Values, kind: NoteKind, text: &str) -> Option<String
     }
 }
 
-/// The header of the reduced dump: it says what was left of contents.
+/// The header of the reduced dump, which states how contents were reduced.
 fn header(values: &Values, text: &str) -> Option<String> {
     let mut tree: Json = serde_json::from_str(text).ok()?;
     let header = tree.as_object_mut()?;
@@ -147,7 +147,7 @@ fn open_file(values: &Values, text: &str) -> Option<String> {
     })
 }
 
-/// A frame, without the name that its code was evaluated under.
+/// A frame, without the name that its evaluated code was given.
 fn frame(values: &Values, text: &str) -> Option<String> {
     rewritten(values, text, |values, tree| {
         below(values, tree);
@@ -159,7 +159,7 @@ fn frame(values: &Values, text: &str) -> Option<String> {
     })
 }
 
-/// The lines of a thread's backtrace, likewise.
+/// The lines of a thread's backtrace, without such names.
 fn backtrace(values: &Values, text: &str) -> Option<String> {
     rewritten(values, text, |_, tree| {
         for line in tree.as_array_mut().into_iter().flatten() {
@@ -170,7 +170,7 @@ fn backtrace(values: &Values, text: &str) -> Option<String> {
     })
 }
 
-/// The name of a file of code.
+/// The name of a source file.
 fn file(values: &Values, tables: &mut Tables, file: NameId) -> NameId {
     if values.previews() || source_name::matches(tables.name(file)) {
         file
@@ -179,7 +179,7 @@ fn file(values: &Values, tables: &mut Tables, file: NameId) -> NameId {
     }
 }
 
-/// Where an object was allocated.
+/// An allocation, without names given to evaluated code.
 pub(super) fn allocation(values: &Values, tables: &mut Tables, known: Allocation) -> Allocation {
     let mut reduced = |id| match tables.site(id) {
         Some(site) => {
@@ -195,12 +195,12 @@ pub(super) fn allocation(values: &Values, tables: &mut Tables, known: Allocation
     }
 }
 
-/// JSON with what is below the keys [`SECRET`] reduced; `None` if it may stay as it is.
+/// JSON with the values under [`SECRET`] keys reduced; `None` if it may stay unchanged.
 fn json(values: &Values, text: &str) -> Option<String> {
     rewritten(values, text, below)
 }
 
-/// JSON that is below such a key itself.
+/// JSON that is itself under such a key.
 fn hidden(values: &Values, text: &str) -> Option<String> {
     rewritten(values, text, hide)
 }
@@ -232,7 +232,7 @@ fn below(values: &Values, tree: &mut Json) {
     }
 }
 
-/// Takes out every text that is not an address.
+/// Removes every text that is not an address.
 fn hide(values: &Values, tree: &mut Json) {
     match tree {
         Json::Object(map) => map.values_mut().for_each(|value| hide(values, value)),

@@ -1,34 +1,34 @@
-//! Where dumps are: files, standard input, and the directories of heap-profiler.
+//! Sources of dumps: files, standard input, and directories written by heap-profiler.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// A dump that was opened.
+/// An opened dump.
 pub struct Source {
-    /// What to read.
+    /// The input to read.
     pub input: Box<dyn Read + Send>,
-    /// The file that is read; `-` for standard input.
+    /// The file being read; `-` for standard input.
     pub path: PathBuf,
-    /// Its bytes; `None` if that is not known before its end.
+    /// Its size in bytes; `None` if unknown in advance.
     pub size: Option<u64>,
-    /// If it is in a directory of heap-profiler: what that says about it.
+    /// The report of a heap-profiler directory, if the dump is in one.
     pub report: Option<Report>,
 }
 
-/// A directory of heap-profiler. The whole heap is in `allocated.heap`, as it was before the last collection.
+/// A heap-profiler directory. `allocated.heap` contains the whole heap, as it was before the last GC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// Number of the collection before: what has this generation or a later one was allocated while the profiler ran.
+    /// Number of the GC before: objects of this or a later generation were allocated while the profiler ran.
     pub generation: Option<u64>,
-    /// The dump of what was allocated since and is still there; it has no roots. `None` if it is missing.
+    /// The dump of objects allocated since and still live, without roots. `None` if it is missing.
     pub retained: Option<PathBuf>,
 }
 
-/// Opens a dump: a file, a directory that heap-profiler has written, or standard input for `-`.
+/// Opens a dump: a file, a directory written by heap-profiler, or standard input for `-`.
 ///
 /// # Errors
-/// If there is none; the text names the file.
+/// If it cannot be opened; the text names the file.
 pub fn open(path: &Path) -> io::Result<Source> {
     if path.as_os_str() == "-" {
         return Ok(Source {
@@ -64,7 +64,7 @@ fn file(path: &Path) -> io::Result<Source> {
     Ok(Source {
         input: Box::new(file),
         path: path.to_owned(),
-        // A pipe has none.
+        // The size of a pipe is unknown.
         size: about.is_file().then_some(about.len()),
         report: None,
     })
@@ -79,7 +79,7 @@ fn report(directory: &Path) -> Report {
     }
 }
 
-/// An error in words, without the system's number for it.
+/// An error as text, without the system's error number.
 fn words(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "no such file".to_owned(),

@@ -1,4 +1,4 @@
-//! JSON strings, and texts that were written as such without care.
+//! JSON strings, and texts written as such without escaping.
 
 use super::super::record::{NameId, Tables};
 use super::window::Window;
@@ -6,7 +6,7 @@ use super::word::{Memory, Texts};
 use super::{Fallible, Stop};
 
 impl Window<'_> {
-    /// Appends the contents of a string. Line breaks are in none; other bytes may be any.
+    /// Appends the contents of a string, which may contain any bytes except line breaks.
     #[inline]
     pub fn string(&mut self, out: &mut Vec<u8>) -> Fallible<()> {
         self.quote()?;
@@ -43,7 +43,7 @@ impl Window<'_> {
         Ok(())
     }
 
-    /// Appends all that has been read, in the middle of a string, and reads more.
+    /// Appends everything read so far, in the middle of a string, and reads more.
     fn append_rest(&mut self, out: &mut Vec<u8>) -> Fallible<()> {
         let rest = self.rest();
         out.extend_from_slice(rest);
@@ -52,7 +52,7 @@ impl Window<'_> {
         self.continue_string()
     }
 
-    /// In the middle of a string: broken if nothing more comes.
+    /// Reads more in the middle of a string; broken if the input has ended.
     fn continue_string(&mut self) -> Fallible<()> {
         self.ensure()?;
         if self.is_over() {
@@ -61,7 +61,7 @@ impl Window<'_> {
         Ok(())
     }
 
-    /// Goes past a string.
+    /// Skips a string.
     pub fn skip_string(&mut self) -> Fallible<()> {
         self.quote()?;
         loop {
@@ -88,8 +88,8 @@ impl Window<'_> {
         }
     }
 
-    /// Appends a text that objspace writes without escapes, as a path: a quote ends it only if another key or the end of
-    /// the object comes behind it.
+    /// Appends a text that objspace does not escape, such as a path: a quote ends it only if another key or the end of the
+    /// object follows.
     pub fn unescaped_string(&mut self, out: &mut Vec<u8>) -> Fallible<()> {
         self.quote()?;
         let start = out.len();
@@ -127,7 +127,7 @@ impl Window<'_> {
         Ok(())
     }
 
-    /// True if what comes so many bytes from here can stand behind a value: the end of the object, or a key.
+    /// Whether the text this many bytes from here can follow a value: the end of the object, or a key.
     fn value_ends(&self, ahead: usize) -> bool {
         let rest = self.rest().get(ahead..).unwrap_or(&[]);
         let rest = rest.trim_ascii_start();
@@ -150,7 +150,7 @@ impl Window<'_> {
     }
 }
 
-/// Appends the character that an escape stands for, and returns its length in the text; `None` if it is none.
+/// Appends the character of an escape, and returns the escape's length; `None` if it is not valid.
 fn escape(text: &[u8], out: &mut Vec<u8>) -> Option<usize> {
     let plain = match text.get(1)? {
         b'u' => return unicode(text, out),
@@ -187,7 +187,7 @@ fn unicode(text: &[u8], out: &mut Vec<u8>) -> Option<usize> {
     Some(length)
 }
 
-/// Appends what is written; false if it has an escape that is none.
+/// Appends the unescaped text; false if it contains an invalid escape.
 pub(super) fn unescape(mut written: &[u8], out: &mut Vec<u8>) -> bool {
     while let Some(place) = memchr::memchr(b'\\', written) {
         out.extend_from_slice(&written[..place]);
@@ -201,7 +201,7 @@ pub(super) fn unescape(mut written: &[u8], out: &mut Vec<u8>) -> bool {
     true
 }
 
-/// Interns texts, most of which came before.
+/// Interns texts, most of which are already known.
 pub(super) struct Names {
     words: Memory<NameId>,
     texts: Texts,
@@ -257,7 +257,7 @@ impl Names {
         let word = window.word();
         if let Some((word, length)) = word {
             if let Some(known) = self.words.get(word) {
-                // Behind a quote inside of an unescaped text there is no comma or brace.
+                // In an unescaped text, a quote inside of it is never followed by a comma or brace.
                 if matches!(window.slice(length, length + 1), b"," | b"}") {
                     window.skip(length);
                     return Ok(known);

@@ -1,4 +1,4 @@
-//! Where readers put records: a writer, after what may not be written is removed.
+//! The target of readers: a writer, behind a filter for disallowed values.
 
 use std::io;
 
@@ -8,25 +8,25 @@ use super::super::writer::Writer;
 use super::Stop;
 use super::reduce;
 
-/// Edges that a reader collects before it hands them over.
+/// Edges that a reader collects before passing them on.
 pub(in super::super) const PIECE: usize = 1024;
 
-/// The writer that receives what is read.
+/// The writer that receives the records.
 pub(in super::super) struct Target<'w> {
     /// Texts of the records.
     pub tables: Tables,
     writer: &'w mut dyn Writer,
     values: Values,
-    /// The object that began last is not complete: its address.
+    /// Address of the last object, if it is not complete yet.
     open: Option<u64>,
-    /// The text that has nothing in it.
+    /// The empty text.
     none: Option<NameId>,
 }
 
-/// No object is larger. A size that is only claimed must not make sums of sizes too large.
+/// Limit on an object's size. Bogus sizes must not make sums too large.
 const LARGEST: u64 = 1 << 48;
 
-/// Errors of the writer end the conversion, those of the input do not.
+/// Writer errors end the conversion, input errors do not.
 fn output(result: io::Result<()>) -> Result<(), Stop> {
     result.map_err(Stop::Output)
 }
@@ -42,14 +42,14 @@ impl<'w> Target<'w> {
         }
     }
 
-    /// The number of the text that has nothing in it.
+    /// The number of the empty text.
     #[inline]
     pub fn no_name(&mut self) -> NameId {
         let tables = &mut self.tables;
         *self.none.get_or_insert_with(|| tables.intern(""))
     }
 
-    /// Completes the object that is open.
+    /// Completes the open object.
     pub fn close(&mut self) -> Result<(), Stop> {
         match self.open.take() {
             Some(_) => output(self.writer.end(&self.tables)),
@@ -97,12 +97,12 @@ impl<'w> Target<'w> {
         output(self.writer.object(&self.tables, &object))
     }
 
-    /// True if more edges of this object may come.
+    /// Whether more edges of this object may follow.
     pub fn is_open(&self, address: u64) -> bool {
         self.open == Some(address)
     }
 
-    /// Hands edges over and empties the list.
+    /// Passes edges on and empties the list.
     pub fn edges(&mut self, edges: &mut Vec<Edge<'_>>) -> Result<(), Stop> {
         self.reduce(edges);
         let result = self.writer.edges(&self.tables, edges);
@@ -110,7 +110,7 @@ impl<'w> Target<'w> {
         output(result)
     }
 
-    /// Hands edges over if they are many, but never a key without its entry.
+    /// Passes edges on if there are many, but never a key without its entry.
     #[inline]
     pub fn passed(&mut self, edges: &mut Vec<Edge<'_>>) -> Result<(), Stop> {
         let many = edges.len() >= PIECE;

@@ -19,7 +19,7 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).expect("JSON is UTF-8")
 }
 
-/// The first line that differs, for people.
+/// Fails with the first line that differs.
 fn assert_same(one: &[u8], other: &[u8]) {
     for (one, other) in text(one).lines().zip(text(other).lines()) {
         assert_eq!(one, other);

@@ -1,4 +1,4 @@
-//! JSON, token by token. No token contains a line break, so a broken line ends where it ends.
+//! JSON, token by token. No token contains a line break, so a broken line ends at its line break.
 
 use super::hex;
 use super::window::Window;
@@ -8,9 +8,9 @@ use super::{Fallible, Stop};
 /// The key of a value.
 #[derive(Clone, Copy)]
 pub(super) struct Key {
-    /// The key, if it is short and has no escapes; else no word that a short key can be.
+    /// The key, if it is short and has no escapes; else a word that no short key has.
     pub word: Word,
-    /// Where it is, counted back from behind the colon; 0 if it is not plain text.
+    /// Its position, counted back from after the colon; 0 if it is not plain text.
     from: usize,
     to: usize,
 }
@@ -18,19 +18,19 @@ pub(super) struct Key {
 /// Bytes of memory that a value in a list takes.
 const VALUE: u64 = 16;
 
-/// The word of a key that is none.
+/// The word of a key that is not short.
 const LONG: Word = Word(u64::MAX, u64::MAX);
 
-/// A part of a value that has no parts.
+/// An atomic part of a value.
 pub(super) enum Token<'a> {
     /// A string or key.
     String,
-    /// A number, or a word as `true`.
+    /// A number, or a word such as `true`.
     Scalar(&'a [u8]),
 }
 
 impl Window<'_> {
-    /// Goes past spaces.
+    /// Skips spaces.
     #[inline(always)]
     pub fn spaces(&mut self) {
         while matches!(self.byte(), b' ' | b'\t' | b'\r') {
@@ -38,7 +38,7 @@ impl Window<'_> {
         }
     }
 
-    /// Goes past a byte, and spaces around it.
+    /// Skips a byte, and spaces around it.
     #[inline(always)]
     pub fn expect(&mut self, wanted: u8) -> Fallible<()> {
         if self.accept(wanted) {
@@ -47,7 +47,7 @@ impl Window<'_> {
         Err(Stop::Broken)
     }
 
-    /// Goes past a byte, and spaces around it, if it comes next.
+    /// Skips a byte, and spaces around it, if it comes next.
     #[inline(always)]
     pub fn accept(&mut self, wanted: u8) -> bool {
         self.spaces();
@@ -74,14 +74,14 @@ impl Window<'_> {
         self.expect(closing).map(|()| false)
     }
 
-    /// Goes past the beginning of an object or list; false if it is empty.
+    /// Skips the start of an object or list; false if it is empty.
     #[inline(always)]
     pub fn open(&mut self, opening: u8, closing: u8) -> Fallible<bool> {
         self.expect(opening)?;
         Ok(!self.accept(closing))
     }
 
-    /// A key with its colon. The text of a key that is no plain text goes to `text`.
+    /// A key with its colon. If a key is not plain text, its text goes to `text`.
     #[inline(always)]
     pub fn key(&mut self, text: &mut Vec<u8>) -> Fallible<Key> {
         self.ensure()?;
@@ -108,7 +108,7 @@ impl Window<'_> {
         if self.byte() == b'"' {
             self.string(text)?;
         } else {
-            // Some builds of Ruby 3.2 have one without quotes.
+            // Some builds of Ruby 3.2 write a key without quotes.
             while self.byte().is_ascii_alphanumeric() || self.byte() == b'_' {
                 text.push(self.byte());
                 self.skip(1);
@@ -126,7 +126,7 @@ impl Window<'_> {
         })
     }
 
-    /// The text of a key, as long as nothing more was read.
+    /// The text of a key, valid until more is read.
     pub fn key_text<'a>(&'a self, key: Key, text: &'a [u8]) -> &'a [u8] {
         match key.from {
             0 => text,
@@ -134,7 +134,7 @@ impl Window<'_> {
         }
     }
 
-    /// Goes past `true` if it comes next; past anything else, too, but then the answer is no.
+    /// Skips the next value; true if it was `true`.
     #[inline(always)]
     pub fn is_true(&mut self) -> Fallible<bool> {
         if self.starts_with(b"true") {
@@ -145,7 +145,7 @@ impl Window<'_> {
         Ok(false)
     }
 
-    /// Goes past `null` if it comes next.
+    /// Skips `null` if it comes next.
     #[inline(always)]
     pub fn is_null(&mut self) -> bool {
         let null = self.starts_with(b"null");
@@ -194,7 +194,7 @@ impl Window<'_> {
     /// `"0x7f00"`.
     #[inline(always)]
     pub fn address(&mut self) -> Fallible<u64> {
-        // Where processes have their heaps, an address has twelve digits.
+        // A typical heap address has twelve digits.
         if let Some(text) = self.bytes::<16>() {
             let (first, second) = text.split_at(8);
             let first = u64::from_le_bytes(first.try_into().unwrap_or_default());
@@ -235,8 +235,8 @@ impl Window<'_> {
         Ok(0)
     }
 
-    /// A string of at most fifteen bytes that has nothing to unescape, if that comes next, and its length with quotes.
-    /// Stays before it.
+    /// A string of at most fifteen bytes without escapes, if it comes next, and its length with quotes. Does not move past
+    /// it.
     #[inline(always)]
     pub fn word(&self) -> Option<(Word, usize)> {
         let (low, high) = (self.eight(1), self.eight(9));
@@ -249,12 +249,12 @@ impl Window<'_> {
         plain.then(|| (Word::cut(low, high, length), length + 2))
     }
 
-    /// Goes past a value, whatever it is and however deep.
+    /// Skips any value, at any depth.
     pub fn skip_value(&mut self) -> Fallible<()> {
         self.walk_value(|_| {})
     }
 
-    /// The same, and calls `each` with every part of it that has no parts.
+    /// Skips any value and calls `each` with every atomic part of it.
     #[inline]
     pub fn walk_value(&mut self, mut each: impl FnMut(Token<'_>)) -> Fallible<()> {
         let mut depth = 0_u64;
@@ -290,7 +290,7 @@ impl Window<'_> {
         }
     }
 
-    /// Goes past a number, `true`, `false` or `null`, and what is like them. Returns its length.
+    /// Skips a number, `true`, `false`, `null` or similar. Returns its length.
     fn scalar(&mut self) -> Fallible<usize> {
         let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.');
         let rest = self.rest().iter();

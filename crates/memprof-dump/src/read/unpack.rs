@@ -1,4 +1,4 @@
-//! The input without its compression.
+//! Decompresses the input.
 
 use std::io::{self, BufReader, Read};
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use super::invalid;
 /// Bytes of compressed data read at once.
 const CAPACITY: usize = 256 * 1024;
 
-/// A dump, without compression.
+/// A decompressed dump.
 pub(super) struct Unpacked {
     reader: Box<dyn Read>,
     compressed: bool,
-    /// The compressed data ended early, or are broken from here on.
+    /// Whether the compressed data is truncated or damaged from here on.
     cut: bool,
 }
 
-/// Counts what is taken from the input.
+/// Counts bytes taken from the input.
 struct Counted {
     input: Box<dyn Read + Send>,
     count: Arc<AtomicU64>,
@@ -33,7 +33,7 @@ impl Read for Counted {
     }
 }
 
-/// A compression that is not read: its name, and the command that undoes it.
+/// An unsupported compression: its name, and the command to decompress it.
 fn unknown(start: &[u8]) -> Option<(&'static str, &'static str)> {
     [
         (&b"\xfd7zXZ\x00"[..], "xz", "xz -d"),
@@ -46,7 +46,7 @@ fn unknown(start: &[u8]) -> Option<(&'static str, &'static str)> {
 }
 
 impl Unpacked {
-    /// Looks at the first bytes for a compression. `count` becomes the number of bytes taken from the input.
+    /// Detects a compression by the first bytes. `count` becomes the number of bytes taken from the input.
     pub fn new(input: Box<dyn Read + Send>, count: Arc<AtomicU64>) -> io::Result<Unpacked> {
         let mut source = Counted { input, count };
         let mut start = Vec::new();
@@ -75,12 +75,12 @@ impl Unpacked {
         })
     }
 
-    /// True if there would have been more.
+    /// Whether the input was truncated.
     pub fn cut(&self) -> bool {
         self.cut
     }
 
-    /// Fills `bytes`. Less comes only at the end. Returns how much.
+    /// Fills `bytes` and returns the number of bytes read, which is smaller only at the end.
     pub fn fill(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let mut have = 0;
         while have < bytes.len() && !self.cut {
@@ -88,7 +88,7 @@ impl Unpacked {
                 Ok(0) => break,
                 Ok(more) => have += more,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // What was unpacked before is good.
+                // The data decompressed so far is valid.
                 Err(error) if self.compressed && error.raw_os_error().is_none() => self.cut = true,
                 Err(error) => return Err(error),
             }

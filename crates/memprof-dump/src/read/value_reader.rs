@@ -1,4 +1,4 @@
-//! Values inside of containers, as memprof writes them.
+//! Values inside of containers, as written by memprof.
 
 use super::super::record::{NameId, Tables, Value};
 use super::strings::Names;
@@ -20,7 +20,7 @@ impl Values {
         }
     }
 
-    /// The value that comes next.
+    /// The next value.
     #[inline]
     pub fn read(
         &mut self,
@@ -83,7 +83,7 @@ fn literal(window: &mut Window<'_>, text: &str, value: Value) -> Fallible<Value>
     Ok(value)
 }
 
-/// A Float that JSON has no number for.
+/// A Float without a JSON number.
 pub(super) fn not_finite(text: &[u8]) -> Option<f64> {
     Some(match text {
         b"NaN" => f64::NAN,
@@ -93,7 +93,7 @@ pub(super) fn not_finite(text: &[u8]) -> Option<f64> {
     })
 }
 
-/// A number: an Integer if it is one and is small enough.
+/// A number: an Integer if it is a small enough integer.
 fn number(window: &mut Window<'_>) -> Fallible<Value> {
     let is_part = |byte: &&u8| byte.is_ascii_digit() || b"-+.eE".contains(byte);
     let length = window.rest().iter().take_while(is_part).count();
@@ -109,14 +109,14 @@ fn number(window: &mut Window<'_>) -> Fallible<Value> {
     Ok(value)
 }
 
-/// A list or object as text, which is sure to be JSON.
+/// A list or object as text, verified to be JSON.
 fn json(window: &mut Window<'_>, tables: &mut Tables, text: &mut Vec<u8>) -> Fallible<NameId> {
     text.clear();
     window.copy_value(text)?;
     Ok(tables.intern(checked(text)?))
 }
 
-/// Text that is sure to be JSON.
+/// Text verified to be JSON.
 pub(in super::super) fn checked(text: &[u8]) -> Fallible<&str> {
     let text = std::str::from_utf8(text).map_err(|_| Stop::Broken)?;
     match serde_json::from_str::<serde::de::IgnoredAny>(text) {
@@ -126,7 +126,7 @@ pub(in super::super) fn checked(text: &[u8]) -> Fallible<&str> {
 }
 
 impl Window<'_> {
-    /// Appends a list or object as it is written.
+    /// Appends a list or object verbatim.
     fn copy_value(&mut self, out: &mut Vec<u8>) -> Fallible<()> {
         let mut depth = 0_u64;
         let mut quoted = false;

@@ -1,32 +1,32 @@
-//! The part of the text that is being looked at. It moves on at the boundaries of tokens, so a line may be of any length.
+//! The current part of the text. It moves on at token boundaries, so a line may have any length.
 
 use super::feed::{Feed, HEAD, PAD, Piece};
 use super::{Fallible, Stop};
 
-/// Bytes that are there behind [`Window::ensure`], unless the text ends: no key, number or address is longer.
+/// Bytes available after [`Window::ensure`], unless the text ends: no key, number or address is longer.
 pub(super) const AHEAD: usize = 256;
 
-/// What some editors and shells put before a text in UTF-8.
+/// Written by some editors and shells before UTF-8 text.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Text that was read, up to an end that moves.
+/// Text that was read, up to a moving end.
 pub(super) struct Window<'o> {
     pub feed: Feed<'o>,
     bytes: Vec<u8>,
     at: usize,
-    /// End of what was read.
+    /// End of the text read so far.
     end: usize,
-    /// Up to this place, [`AHEAD`] bytes are there.
+    /// Up to this position, [`AHEAD`] bytes are available.
     safe: usize,
     over: bool,
     cut: bool,
-    /// Bytes that the values of this record take, and how many they may.
+    /// Bytes that the values of this record take, and their limit.
     held: u64,
     most: u64,
 }
 
 impl<'o> Window<'o> {
-    /// Begins with a piece that was read already. No record may take more than `most` bytes of memory.
+    /// Begins with a piece that was already read. A record may take at most `most` bytes of memory.
     pub fn new(feed: Feed<'o>, first: Piece, most: u64) -> Fallible<Window<'o>> {
         let mut window = Window {
             feed,
@@ -47,18 +47,18 @@ impl<'o> Window<'o> {
         Ok(window)
     }
 
-    /// True if the compressed data end early.
+    /// Whether the compressed data is truncated.
     pub fn cut(&self) -> bool {
         self.cut
     }
 
-    /// True at the end of the text.
+    /// Whether the text has ended.
     #[inline(always)]
     pub fn is_over(&self) -> bool {
         self.at >= self.end && self.over
     }
 
-    /// Sees to it that [`AHEAD`] bytes are there, unless the text ends before.
+    /// Makes [`AHEAD`] bytes available, unless the text ends before.
     #[inline(always)]
     pub fn ensure(&mut self) -> Fallible<()> {
         if self.at <= self.safe {
@@ -77,19 +77,19 @@ impl<'o> Window<'o> {
         Ok(())
     }
 
-    /// A record begins.
+    /// Begins a record.
     #[inline(always)]
     pub fn begin(&mut self) {
         self.held = 0;
     }
 
-    /// So many bytes are kept of this record until it is passed on. Whether that is too much is looked at when more is read.
+    /// Counts bytes kept for this record until it is passed on. The limit is checked when more is read.
     #[inline(always)]
     pub fn hold(&mut self, bytes: u64) {
         self.held += bytes;
     }
 
-    /// Fails if this record takes too much memory with so many bytes more.
+    /// Fails if this record takes too much memory with this many more bytes.
     pub fn check(&self, more: usize) -> Fallible<()> {
         if self.held + more as u64 > self.most {
             return Err(Stop::TooLarge(self.most));
@@ -97,12 +97,12 @@ impl<'o> Window<'o> {
         Ok(())
     }
 
-    /// Puts what is left before what comes.
+    /// Puts the rest of the text before a new piece.
     fn take(&mut self, piece: Piece) {
         match piece {
             Piece::Text { mut bytes, end } => {
                 let rest = &self.bytes[self.at..self.end];
-                // Never more than was asked for and not there.
+                // Never longer than a request that could not be met.
                 let start = HEAD - rest.len().min(HEAD);
                 bytes[start..HEAD].copy_from_slice(&rest[..HEAD - start]);
                 let empty = std::mem::replace(&mut self.bytes, bytes);
@@ -115,14 +115,14 @@ impl<'o> Window<'o> {
                 self.over = true;
                 self.cut = cut;
                 self.safe = usize::MAX;
-                // As behind any other line: so no token goes beyond the end.
+                // As after any other line, so that no token extends beyond the end.
                 self.bytes[self.end] = b'\n';
             }
             _ => {}
         }
     }
 
-    /// What is there from here on.
+    /// The available text from here on.
     #[inline(always)]
     pub fn rest(&self) -> &[u8] {
         self.bytes.get(self.at..self.end).unwrap_or(&[])
@@ -134,7 +134,7 @@ impl<'o> Window<'o> {
         self.bytes.get(self.at).copied().unwrap_or(b'\n')
     }
 
-    /// So many bytes from here on, also behind the end.
+    /// The next bytes, including those after the end.
     #[inline(always)]
     pub fn bytes<const COUNT: usize>(&self) -> Option<&[u8; COUNT]> {
         self.bytes.get(self.at..)?.first_chunk()
@@ -159,20 +159,20 @@ impl<'o> Window<'o> {
         self.at += count;
     }
 
-    /// A part of [`rest`](Self::rest), counted from here.
+    /// A part of [`rest`](Self::rest), relative to here.
     #[inline(always)]
     pub fn slice(&self, from: usize, to: usize) -> &[u8] {
         self.bytes.get(self.at + from..self.at + to).unwrap_or(&[])
     }
 
-    /// What was gone past, counted back from here.
+    /// Text before this position, counted back from here.
     #[inline(always)]
     pub fn behind(&self, from: usize, to: usize) -> &[u8] {
         let range = self.at.saturating_sub(from)..self.at.saturating_sub(to);
         self.bytes.get(range).unwrap_or(&[])
     }
 
-    /// Goes behind the end of the line; false if the text ended before.
+    /// Moves past the end of the line; false if the text ended before.
     pub fn skip_line(&mut self) -> Fallible<bool> {
         loop {
             if let Some(place) = memchr::memchr(b'\n', self.rest()) {
@@ -187,7 +187,7 @@ impl<'o> Window<'o> {
         }
     }
 
-    /// Appends the rest of the line to `out`, and goes to its end.
+    /// Appends the rest of the line to `out`, and moves to its end.
     pub fn line(&mut self, out: &mut Vec<u8>) -> Fallible<()> {
         loop {
             let rest = self.rest();

@@ -1,16 +1,16 @@
-//! Short texts as numbers: keys and names are compared, and found again, without looking at their bytes one by one.
+//! Short texts as numbers: keys and names are compared and looked up without examining single bytes.
 
 use super::super::record::{NameId, Tables};
 
-/// A text of at most [`WORD`] bytes, none of which is 0.
+/// A text of at most [`WORD`] bytes, without zero bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Word(pub u64, pub u64);
 
-/// Bytes of the longest word.
+/// Length of the longest word.
 pub(super) const WORD: usize = 16;
 
 impl Word {
-    /// A text that is known to be short.
+    /// A text known to be short.
     pub const fn new(text: &str) -> Word {
         let bytes = text.as_bytes();
         assert!(bytes.len() <= WORD);
@@ -40,7 +40,7 @@ impl Word {
     }
 }
 
-/// Where the first byte is that is `wanted`; 8 if none is.
+/// Position of the first byte equal to `wanted`; 8 if there is none.
 #[inline(always)]
 pub(super) fn find(text: u64, wanted: u8) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
@@ -49,7 +49,7 @@ pub(super) fn find(text: u64, wanted: u8) -> usize {
     found.trailing_zeros() as usize / 8
 }
 
-/// Where the first byte is that is no plain text: a backslash or below a space. 8 if all are plain.
+/// Position of the first byte that is not plain text: a backslash or below a space. 8 if there is none.
 #[inline(always)]
 pub(super) fn find_special(text: u64) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
@@ -58,10 +58,10 @@ pub(super) fn find_special(text: u64) -> usize {
     (found & ONES << 7).trailing_zeros() as usize / 8
 }
 
-/// Words that are remembered.
+/// Number of cached words.
 const PLACES: usize = 1024;
 
-/// What was said of words before. A newer word takes the place of an older one.
+/// Cached values by word. A newer word replaces an older one.
 pub(super) struct Memory<T> {
     places: Vec<(Word, T)>,
 }
@@ -88,8 +88,8 @@ impl<T: Copy> Memory<T> {
     }
 }
 
-/// Longer texts that were interned before, as paths: to compare with the one that was found there costs less than to look
-/// at all bytes for UTF-8 and for the hash.
+/// Longer texts already interned, such as paths: comparing with a cached one is cheaper than checking all bytes for UTF-8
+/// and hashing them.
 pub(super) struct Texts {
     places: Vec<Option<NameId>>,
 }
@@ -101,7 +101,7 @@ impl Texts {
         }
     }
 
-    /// The number of a text. What is no UTF-8 in it becomes U+FFFD.
+    /// The number of a text. Invalid UTF-8 becomes U+FFFD.
     pub fn intern(&mut self, tables: &mut Tables, text: &[u8]) -> NameId {
         let end = |bytes: Option<&[u8; 8]>| bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes));
         let last = end(text.last_chunk()).wrapping_add(text.len() as u64);

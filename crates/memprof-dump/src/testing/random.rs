@@ -1,6 +1,6 @@
-//! Numbers for all tests of made-up dumps, heaps and graphs.
+//! Random numbers for all tests with generated dumps, heaps and graphs.
 
-/// Numbers that look random, the same in each run.
+/// Pseudorandom numbers, the same in each run.
 pub struct Random(pub u64);
 
 impl Random {

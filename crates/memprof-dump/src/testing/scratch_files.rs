@@ -36,7 +36,7 @@ pub const fn options(format: Format) -> Options {
     }
 }
 
-/// What `write` makes of a file.
+/// The file's bytes after `write`.
 pub fn written(options: Options, write: impl FnOnce(&mut dyn Writer) -> io::Result<()>) -> Vec<u8> {
     let mut file = scratch();
     let shared = file.try_clone().expect("the same file");
@@ -49,7 +49,7 @@ pub fn written(options: Options, write: impl FnOnce(&mut dyn Writer) -> io::Resu
     bytes
 }
 
-/// A made-up dump.
+/// A generated dump.
 pub fn made(options: Options, seed: u64, objects: u64) -> Vec<u8> {
     written(options, |writer| {
         make(writer, seed, objects)?;
@@ -65,7 +65,7 @@ pub fn values(policy: Policy) -> Values {
     }
 }
 
-/// A dump in another format, and what was read.
+/// A dump converted to another format, and the outcome.
 pub fn converted(bytes: &[u8], options: Options, policy: Policy) -> (Vec<u8>, Outcome) {
     let mut outcome = None;
     let input = Cursor::new(bytes.to_vec());

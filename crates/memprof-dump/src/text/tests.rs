@@ -43,7 +43,7 @@ fn bytes_that_are_no_text_are_replaced() {
 
 #[test]
 fn general_is_what_ruby_writes() {
-    // As ObjectSpace.dump writes them.
+    // Expected values from ObjectSpace.dump.
     for (number, expected) in [
         (0.0, "0.00000"),
         (-0.0, "-0.00000"),

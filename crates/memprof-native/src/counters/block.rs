@@ -8,28 +8,28 @@ use std::sync::atomic::{
     compiler_fence,
 };
 
-/// So many counters all tracers have together, at most; the registry checks it when it is compiled.
+/// The most counters that all tracers together may have; the registry checks it at compile time.
 pub(crate) const CELLS: usize = 1000;
 
-/// The counters of a thread. They only ever go up: who wants to know what happened takes the difference, and a thread
-/// that is given the block of an ended one goes on from where that stopped.
+/// The counters of a thread. They never decrease: readers take differences, and a thread that inherits the block of an ended
+/// one continues from its counts.
 #[repr(C, align(64))]
 pub(crate) struct Block {
-    /// The thread in the lower half, how often the block changed hands in the upper. 0 in the lower half: none.
+    /// The thread in the lower half, the number of owners so far in the upper. 0 in the lower half: no owner.
     pub(super) owner: AtomicU64,
-    /// Traces that read this block and not the sum of all; it keeps its owner, even an ended one, while there are any.
+    /// Traces that read this block instead of the sum of all; meanwhile it keeps its owner, even an ended one.
     pub(super) pins: AtomicU32,
-    /// Traces of the thread that run, one in the other.
+    /// Running traces of the thread, nested in each other.
     traces: AtomicU32,
-    /// Nanoseconds that its threads have waited for Ruby's lock.
+    /// Nanoseconds that its threads have waited for the GVL.
     gvl_wait: AtomicU64,
-    /// Whether the thread is in the recorder of malloc right now.
+    /// Whether the thread is inside the malloc recorder.
     in_recorder: AtomicBool,
     /// Whether the thread holds the recorder's locks for a fork.
     forks: AtomicBool,
-    /// Bytes until the thread's next sample of malloc; negative: it is due.
+    /// Bytes until the thread's next malloc sample; negative: it is due.
     until_sample: AtomicI64,
-    /// What the recorder of malloc keeps for the block; null if its threads never allocated while malloc was recorded.
+    /// The malloc recorder's memory for the block; null if its threads never allocated during a recording.
     recorder_memory: AtomicPtr<c_void>,
     cells: [AtomicU64; CELLS],
 }
@@ -49,12 +49,12 @@ impl Block {
         }
     }
 
-    /// Adds to a counter of the calling thread's block. A signal handler of the same thread may do so in the middle.
+    /// Adds to a counter of the calling thread's block. A signal handler of the same thread may interrupt it.
     #[inline(always)]
     pub(crate) fn add(&self, cell: usize, count: u64) {
         let place = &self.cells[cell];
-        // One instruction, so that no signal comes between reading and writing; without a bus lock, as no other thread
-        // writes here.
+        // A single instruction, so that no signal can come between reading and writing; without a bus lock, since no other
+        // thread writes here.
         #[cfg(target_arch = "x86_64")]
         // SAFETY: `place` is a live, aligned counter, and other threads only read it.
         unsafe {
@@ -65,12 +65,12 @@ impl Block {
         place.fetch_add(count, Relaxed);
     }
 
-    /// Adds to a counter that other threads than the block's own count in, and it does not.
+    /// Adds to a counter that only threads other than the block's owner use.
     pub(crate) fn add_from_elsewhere(&self, cell: usize, count: u64) {
         self.cells[cell].fetch_add(count, Relaxed);
     }
 
-    /// Distinguishes the thread that has the block now from those that had it before and will have it.
+    /// Distinguishes the current owner from all earlier and later ones.
     pub(crate) fn owner(&self) -> u64 {
         self.owner.load(Relaxed)
     }
@@ -79,12 +79,12 @@ impl Block {
         self.cells[cell].load(Relaxed)
     }
 
-    /// The kernel's number of the thread that the block belongs to.
+    /// The kernel's id of the thread that owns the block.
     pub(crate) fn thread(&self) -> u32 {
         self.owner.load(Relaxed) as u32
     }
 
-    /// Keeps the block from being given to another thread, until [`Block::unpin`].
+    /// Prevents the block from being reused by another thread, until [`Block::unpin`].
     pub(crate) fn pin(&self) {
         self.pins.fetch_add(1, Relaxed);
     }
@@ -93,7 +93,7 @@ impl Block {
         self.pins.fetch_sub(1, Relaxed);
     }
 
-    /// How many traces of the thread run.
+    /// Number of running traces of the thread.
     pub(crate) fn traces(&self) -> u32 {
         self.traces.load(Relaxed)
     }
@@ -106,7 +106,7 @@ impl Block {
         self.traces.fetch_sub(1, Relaxed);
     }
 
-    /// Nanoseconds that threads with this block have waited for the GVL, ever.
+    /// Total nanoseconds that threads with this block have waited for the GVL.
     pub(crate) fn gvl_wait(&self) -> u64 {
         self.gvl_wait.load(Relaxed)
     }
@@ -115,7 +115,7 @@ impl Block {
         self.gvl_wait.fetch_add(nanoseconds, Relaxed);
     }
 
-    /// The thread enters the recorder of malloc. False if it is inside: this is a signal handler that interrupted it there.
+    /// Enters the malloc recorder. False in a signal handler that interrupted the thread there.
     #[inline(always)]
     pub(crate) fn enter_recorder(&self) -> bool {
         !self.in_recorder.load(Relaxed) && {
@@ -140,8 +140,8 @@ impl Block {
         self.forks.store(forks, Relaxed);
     }
 
-    /// That many bytes were allocated: whether they contain a sample. A signal handler in between costs a few bytes of the
-    /// gap, which is random anyway.
+    /// Counts allocated bytes and returns whether they contain a sample. An interrupting signal handler costs a few bytes of
+    /// the gap, which is random anyway.
     #[inline(always)]
     pub(crate) fn samples(&self, bytes: u64) -> bool {
         let left = self.until_sample.load(Relaxed).wrapping_sub(bytes as i64);
@@ -149,12 +149,12 @@ impl Block {
         left < 0
     }
 
-    /// The bytes until the next sample; negative: it is due.
+    /// Sets the bytes until the next sample; negative: it is due.
     pub(crate) fn set_until_sample(&self, bytes: i64) {
         self.until_sample.store(bytes, Relaxed);
     }
 
-    /// What the recorder keeps for the block, which `map` makes. None without memory, and for the block that threads share.
+    /// The recorder's memory for the block, created by `map`. None if out of memory, and for the shared block.
     #[inline(always)]
     pub(crate) fn recorder_memory<T>(&self, map: fn() -> *mut T) -> Option<&T> {
         let mut memory: *mut T = self.recorder_memory.load(Relaxed).cast();
@@ -165,13 +165,13 @@ impl Block {
             memory = map();
             self.recorder_memory.store(memory.cast(), Release);
         }
-        // SAFETY: null, or what `map` returned, always of the same type, and never unmapped.
+        // SAFETY: null, or a result of `map`, always of the same type, and never unmapped.
         unsafe { memory.as_ref() }
     }
 
-    /// The same, if it is there.
+    /// The recorder's memory for the block, if it exists.
     pub(crate) fn existing_recorder_memory<T>(&self) -> Option<&T> {
-        // SAFETY: as above; there is one type of it.
+        // SAFETY: as above; it always has the same type.
         unsafe { self.recorder_memory.load(Acquire).cast::<T>().as_ref() }
     }
 }

@@ -1,8 +1,8 @@
-//! Counters by thread, which a hook may use at any point of the program.
+//! Per-thread counters that a hook may use at any point of the program.
 //!
-//! A thread gets a [`Block`] when it first calls a hook: no allocator is asked, and no destructor is left behind. The
-//! blocks of ended threads are found by asking the kernel whether their owner still lives, and given to new threads;
-//! they keep their counts, so the sum over all blocks is what the process ever did.
+//! A thread gets a [`Block`] on its first call of a hook, without an allocator or a destructor. The blocks of ended threads
+//! are found by asking the kernel whether their owner still lives, and reused for new threads; they keep their counts, so
+//! the sum over all blocks covers the process's whole life.
 
 mod block;
 mod slot;
@@ -22,24 +22,24 @@ const CHUNKS: usize = 1024;
 type Chunk = [Block; BLOCKS_A_CHUNK];
 
 static POOL: [AtomicPtr<Chunk>; CHUNKS] = [const { AtomicPtr::new(ptr::null_mut()) }; CHUNKS];
-/// Blocks that were handed out, ever.
+/// Blocks handed out so far.
 static USED: AtomicUsize = AtomicUsize::new(0);
-/// Blocks among them that have no owner any more.
+/// Blocks among them without an owner.
 static FREE: AtomicUsize = AtomicUsize::new(0);
-/// The process that the owners are threads of.
+/// The process that the owners belong to.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
-/// The block of the calling thread. Allocates nothing, keeps `errno`, may be called in a signal handler.
+/// The block of the calling thread. Allocates nothing, preserves `errno`, may be called in a signal handler.
 #[inline(always)]
 pub(crate) fn mine() -> &'static Block {
     match slot::get() {
         0 => claim(),
-        // SAFETY: the word is only ever set by `claim`, to a block of the pool, and those are never unmapped.
+        // SAFETY: only `claim` sets the word, to a block of the pool, and those are never unmapped.
         address => unsafe { &*(address as *const Block) },
     }
 }
 
-/// The calling thread has waited that long for Ruby's lock: what was timed meanwhile was ready earlier. Takes no lock and
+/// Records that the calling thread waited for the GVL: the calls timed meanwhile finished earlier. Takes no lock and
 /// allocates nothing.
 pub fn waited_for_gvl(nanoseconds: u64) {
     mine().add_gvl_wait(nanoseconds);
@@ -56,13 +56,13 @@ pub(crate) fn sum(cells: impl Iterator<Item = usize>) -> Vec<u64> {
         .collect()
 }
 
-/// Makes the blocks those of the new process.
+/// Hands the blocks over to the new process.
 pub(crate) const AT_FORK: AtFork = AtFork {
     in_child: after_fork,
     ..AtFork::NONE
 };
 
-/// Makes the blocks those of this process, after a fork: of its threads only the calling one is left.
+/// Hands the blocks over to this process after a fork: only the calling thread is left.
 fn after_fork() {
     let mine = slot::get();
     for block in blocks() {
@@ -76,14 +76,14 @@ fn after_fork() {
     PROCESS.store(process(), Relaxed);
 }
 
-/// All blocks that were ever handed out.
+/// All blocks handed out so far.
 pub(crate) fn blocks() -> impl Iterator<Item = &'static Block> {
     (0..USED.load(Acquire).min(CHUNKS * BLOCKS_A_CHUNK)).filter_map(block)
 }
 
 fn block(index: usize) -> Option<&'static Block> {
     let chunk = POOL[index / BLOCKS_A_CHUNK].load(Acquire);
-    // SAFETY: an address in POOL is that of a mapped chunk, which is never unmapped; zeroed bytes are a valid Block.
+    // SAFETY: an address in POOL belongs to a mapped chunk, which is never unmapped; zeroed bytes are a valid Block.
     unsafe { chunk.as_ref() }.map(|chunk| &chunk[index % BLOCKS_A_CHUNK])
 }
 
@@ -98,14 +98,14 @@ fn claim() -> &'static Block {
         slot::set(ptr::from_ref(block) as usize);
         return block;
     }
-    // A signal handler of this thread came in between, and has counted in a block of its own.
+    // A signal handler of this thread came in between, and has counted in another block.
     if !ptr::eq(block, &SPILLED) {
         release(block, block.owner.load(Relaxed));
     }
     mine()
 }
 
-/// Where threads count that could not be given a block: more than 65,536 at a time, or no memory. Not reported.
+/// Shared by threads without a block of their own: more than 65,536 at a time, or out of memory. Not reported.
 static SPILLED: Block = Block::unowned();
 
 fn claim_free() -> Option<&'static Block> {
@@ -121,7 +121,7 @@ fn claim_free() -> Option<&'static Block> {
                 .compare_exchange(owner, owned_by(owner, thread), Acquire, Relaxed)
                 .is_ok();
         if taken {
-            // A block that `claim_new` is about to take may have been found instead of a free one: never below 0.
+            // Instead of a free block, the one that `claim_new` is about to take may have been found: never below 0.
             let _ = FREE.fetch_update(Relaxed, Relaxed, |free| free.checked_sub(1));
         }
         taken
@@ -158,7 +158,7 @@ fn claim_new() -> Option<&'static Block> {
 fn map_chunk(place: &AtomicPtr<Chunk>) {
     let size = size_of::<Chunk>();
     let access = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: asks for new pages wherever there is room; no memory in use is touched.
+    // SAFETY: maps new pages at any free address; no memory in use is touched.
     let chunk = unsafe {
         libc::mmap(
             ptr::null_mut(),
@@ -176,12 +176,12 @@ fn map_chunk(place: &AtomicPtr<Chunk>) {
         .compare_exchange(ptr::null_mut(), chunk.cast(), Release, Relaxed)
         .is_err()
     {
-        // SAFETY: the pages were mapped above, and no other thread has seen their address: another's came first.
+        // SAFETY: the pages were mapped above, and no other thread has seen their address: another's chunk came first.
         unsafe { libc::munmap(chunk, size) };
     }
 }
 
-/// Frees the blocks of threads that have ended; says of how many.
+/// Frees the blocks of ended threads and returns their number.
 fn reap() -> usize {
     if PROCESS.load(Relaxed) != process() {
         after_fork();
@@ -212,18 +212,18 @@ fn owned_by(owner: u64, thread: u32) -> u64 {
 }
 
 fn has_ended(thread: u32) -> bool {
-    // SAFETY: signal 0 is not delivered, it asks only whether the thread is there.
+    // SAFETY: signal 0 is not delivered, it only checks whether the thread exists.
     let there = unsafe { libc::syscall(libc::SYS_tgkill, process(), thread, 0) };
     // SAFETY: the address of the thread's errno is always valid for the thread itself.
     there == -1 && unsafe { *libc::__errno_location() } == libc::ESRCH
 }
 
 fn thread() -> u32 {
-    // SAFETY: takes nothing, cannot fail.
+    // SAFETY: takes no arguments, cannot fail.
     unsafe { libc::syscall(libc::SYS_gettid) as u32 }
 }
 
 fn process() -> u32 {
-    // SAFETY: takes nothing, cannot fail.
+    // SAFETY: takes no arguments, cannot fail.
     unsafe { libc::syscall(libc::SYS_getpid) as u32 }
 }

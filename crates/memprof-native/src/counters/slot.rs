@@ -1,8 +1,8 @@
-//! One word of each thread: the address of the block that it counts in.
+//! One word per thread: the address of its block.
 //!
-//! `thread_local!` in a library that was loaded later is served by `__tls_get_addr`, which may allocate when a thread
-//! first comes. In a signal handler that interrupted the allocator this would never return. A word in the initial
-//! block of thread-local storage has no such first time; Rust offers no way to ask for one, assembly does.
+//! In a library loaded at run time, `thread_local!` uses `__tls_get_addr`, which may allocate on a thread's first access. In
+//! a signal handler that interrupted the allocator, that would deadlock. A word in the initial block of thread-local storage
+//! has no such first access; Rust cannot request one, but assembly can.
 
 #[cfg(not(target_env = "musl"))]
 mod place {
@@ -71,8 +71,8 @@ mod place {
     }
 }
 
-/// musl gives every thread its storage when the library is loaded, so nothing is left for a first time; and it does
-/// not load a library that asks for a place in the initial block.
+/// musl allocates every thread's storage when the library is loaded, so first accesses do not allocate; and it does not load
+/// a library that needs space in the initial block.
 #[cfg(target_env = "musl")]
 mod place {
     use std::cell::Cell;

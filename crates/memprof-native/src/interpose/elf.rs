@@ -1,4 +1,4 @@
-//! What a loaded object says of itself: its dynamic section, its relocations, its symbols.
+//! A loaded object's description of itself: its dynamic section, its relocations, its symbols.
 
 use std::ffi::CStr;
 use std::mem;
@@ -33,7 +33,7 @@ const DT_VERSYM: i64 = 0x6fff_fff0;
 
 const STT_FUNC: u8 = 2;
 const STT_NOTYPE: u8 = 0;
-/// A version that only programs linked long ago ask for.
+/// A version requested only by programs linked long ago.
 const VERSION_HIDDEN: u16 = 0x8000;
 
 #[repr(C)]
@@ -62,7 +62,7 @@ struct Symbol {
     size: u64,
 }
 
-/// The first two letters of names: most symbols are wanted by no tracer, and this filters them out at a glance.
+/// The first two letters of names: a quick filter, since most symbols are of no interest to any tracer.
 pub(super) struct Starts(Vec<bool>);
 
 impl Starts {
@@ -79,17 +79,17 @@ impl Starts {
     }
 }
 
-/// A word that the loader filled in with the address of a symbol.
+/// A word that the loader has set to the address of a symbol.
 pub(super) struct Slot<'a> {
     pub name: &'a [u8],
     pub address: usize,
-    /// A word of data, not of the table that calls go through.
+    /// A word of data, not of the table used for calls.
     pub is_data: bool,
-    /// Where the object itself has the symbol, if it does.
+    /// The symbol's address in the object itself, if it is defined there.
     pub defined_at: Option<usize>,
 }
 
-/// The dynamic section of an object that is held in memory by a [`super::loaded_objects::Pin`].
+/// The dynamic section of an object that is kept in memory by a [`super::loaded_objects::Pin`].
 pub(super) struct Dynamic<'a> {
     object: &'a Loaded,
     symbols: usize,
@@ -102,11 +102,11 @@ pub(super) struct Dynamic<'a> {
 }
 
 impl<'a> Dynamic<'a> {
-    /// Reads the section; None if there is none, or it names no symbols.
+    /// Reads the section; None if it is missing or names no symbols.
     ///
     /// # Safety
     ///
-    /// The object must be relocated, and stay loaded as long as what is returned is used.
+    /// The object must be relocated, and stay loaded as long as the result is used.
     pub unsafe fn read(object: &'a Loaded) -> Option<Dynamic<'a>> {
         let mut found = Dynamic {
             object,
@@ -147,7 +147,7 @@ impl<'a> Dynamic<'a> {
         (found.symbols != 0 && found.strings != 0).then_some(found)
     }
 
-    /// Words that hold the address of a symbol and nothing else, if its name begins like that of a wanted one.
+    /// Words that contain just the address of a symbol whose name begins like a wanted one.
     pub fn slots<'s>(&'s self, starts: &'s Starts) -> impl Iterator<Item = Slot<'a>> + 's {
         self.tables
             .iter()
@@ -180,8 +180,8 @@ impl<'a> Dynamic<'a> {
     ) -> Option<Slot<'a>> {
         let kind = info as u32;
         let is_symbol = match kind {
-            // Linkers may store the address of the entry of the PLT as the addend (`-z mark-plt`, as in glibc of
-            // Debian 13). The loader does not add it.
+            // Linkers may store the address of the PLT entry as the addend (`-z mark-plt`, as in glibc of Debian 13). The
+            // loader does not add it.
             relocation::JUMP_SLOT => true,
             relocation::GLOB_DAT | relocation::ABSOLUTE => addend == 0,
             _ => false,
@@ -207,7 +207,7 @@ impl<'a> Dynamic<'a> {
         })
     }
 
-    /// Where the object has the function of that name, if it gives it to others.
+    /// The address of the function with that name, if the object exports it.
     pub fn find(&self, name: &[u8]) -> Option<usize> {
         let mut hidden = None;
         for index in self.candidates(name) {
@@ -234,7 +234,7 @@ impl<'a> Dynamic<'a> {
         hidden
     }
 
-    /// The numbers of symbols that may have this name.
+    /// The indexes of symbols that may have this name.
     fn candidates(&self, name: &[u8]) -> Vec<usize> {
         let found = if self.gnu_hash != 0 {
             self.in_gnu_hash(name)
@@ -301,11 +301,11 @@ impl<'a> Dynamic<'a> {
         Some(unsafe { CStr::from_ptr((self.strings + offset) as *const libc::c_char) }.to_bytes())
     }
 
-    /// A piece of the object; None if it would not lie inside.
+    /// Reads a value in the object; None if it is not entirely inside.
     fn at<T: Copy>(&self, address: usize) -> Option<T> {
         let last = address.checked_add(mem::size_of::<T>() - 1)?;
-        // SAFETY: the bytes lie in a readable segment of the object, which stays loaded as `read` demands; T is one of
-        // the plain types of this file, for which any bytes are a value.
+        // SAFETY: the bytes lie in a readable segment of the object, which stays loaded as `read` demands; T is one of the
+        // plain types of this file, for which any bytes are a valid value.
         self.object
             .has_readable(address, last)
             .then(|| unsafe { (address as *const T).read_unaligned() })

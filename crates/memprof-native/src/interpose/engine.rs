@@ -1,4 +1,4 @@
-//! Which tables are changed, and how they are put back.
+//! Changes the tables, and restores them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::CString;
@@ -19,7 +19,7 @@ use super::watch;
 use crate::Refused;
 use crate::unwind;
 
-/// Hooks that are installed and removed together, and how many asked for them.
+/// Hooks installed and removed together, and the number of their users.
 struct Group {
     hooks: &'static [Hook],
     users: usize,
@@ -31,7 +31,7 @@ impl Group {
     }
 }
 
-/// A word that was replaced.
+/// A replaced word.
 struct Patch {
     found: usize,
     code: usize,
@@ -41,7 +41,7 @@ struct Patch {
 /// Wanted hooks by name, each with its group.
 type Wanted = HashMap<&'static [u8], (usize, &'static Hook)>;
 
-/// An object that was looked through, and the words of it that were replaced, by address.
+/// An examined object, and its replaced words by address.
 struct Known {
     name: CString,
     base: usize,
@@ -64,20 +64,20 @@ static ENGINE: Mutex<Engine> = Mutex::new(Engine {
         unloaded: 0,
     },
 });
-/// What is replaced while anything is.
+/// Replaced whenever anything is.
 static ALWAYS: [&[Hook]; 2] = [&watch::HOOKS, &ffi::HOOKS];
-/// How many objects had been loaded when the tables were last looked through.
+/// Number of objects loaded so far when the tables were last examined.
 static SEEN: AtomicU64 = AtomicU64::new(0);
 /// Objects were loaded that no trace has examined yet.
 static PENDING: AtomicBool = AtomicBool::new(false);
 
-/// Replaces the functions of each of these groups in all objects, and in those that will be loaded. What is installed
-/// already is only counted.
+/// Replaces the functions of each of these groups in all objects, including those loaded later. For a group that is already
+/// installed, this only counts another user.
 ///
 /// # Errors
 ///
-/// When the program is linked statically, a page cannot be made writable, or the process was forked in the middle of
-/// a change. Nothing is replaced then that was not before.
+/// When the program is linked statically, a page cannot be made writable, or the process was forked in the middle of a
+/// change. Nothing new is replaced then.
 pub fn install(groups: &[&'static [Hook]]) -> Result<(), Refused> {
     if is_static() {
         return Err(Refused::Unsupported(
@@ -100,12 +100,12 @@ pub fn install(groups: &[&'static [Hook]]) -> Result<(), Refused> {
         result.map(|()| (kept, undone))
     };
     serve();
-    // The pins go only now: should one be the last to hold an object, its destructors run without the lock.
+    // Drop the pins only now: if one is the last to keep an object loaded, its destructors run without the lock.
     kept.map(drop)
 }
 
-/// Puts back what [`install`] replaced for these groups, unless others asked for them, too. A word that cannot be
-/// written, or that somebody else has changed, stays as it is.
+/// Restores what [`install`] replaced for these groups, unless they have other users. A word that cannot be written, or that
+/// other code has changed, is left alone.
 pub fn remove(groups: &[&'static [Hook]]) {
     let Some(mut engine) = lock() else { return };
     let kept = engine.drop_groups(groups);
@@ -114,7 +114,7 @@ pub fn remove(groups: &[&'static [Hook]]) {
     drop(kept);
 }
 
-/// Whether the interpreter has a function of that name in itself, so that its calls to it pass no table.
+/// Whether the interpreter defines a function with that name itself, so that its calls bypass the tables.
 #[must_use]
 pub fn is_built_in(symbol: &str) -> bool {
     let lookup = Lookup::new();
@@ -123,7 +123,7 @@ pub fn is_built_in(symbol: &str) -> bool {
     })
 }
 
-/// Looks through objects that were loaded meanwhile. Keeps `errno`, never waits for the lock.
+/// Examines objects loaded meanwhile. Preserves `errno`, never waits for the lock.
 pub(crate) fn notice() {
     if loaded_objects::generation().loaded == SEEN.load(Relaxed) {
         return;
@@ -133,7 +133,7 @@ pub(crate) fn notice() {
     unwind::refresh();
 }
 
-/// Does what others left to the holder of the lock.
+/// Does the work that others left to the lock's holder.
 fn serve() {
     while PENDING.load(SeqCst) {
         let Some(mut engine) = try_lock() else { return };
@@ -160,14 +160,14 @@ pub(super) fn try_lock() -> Option<MutexGuard<'static, Engine>> {
     }
 }
 
-/// A program without a loader.
+/// Whether the program has no loader.
 fn is_static() -> bool {
-    // SAFETY: reads what the kernel passed at the start of the program.
+    // SAFETY: reads a value that the kernel passed at program start.
     unsafe { libc::getauxval(libc::AT_BASE) == 0 }
 }
 
 impl Engine {
-    /// Counts one more who wants these hooks; says whether they are new.
+    /// Counts another user of these hooks and returns whether they are new.
     fn add(&mut self, hooks: &'static [Hook]) -> bool {
         if let Some(group) = self
             .groups
@@ -201,8 +201,7 @@ impl Engine {
         (!ended.is_empty()).then(|| self.restore(&ended))
     }
 
-    /// Looks through all objects, or those that are not known yet, and replaces what is wanted. The pins are the
-    /// caller's to drop.
+    /// Examines all objects, or only new ones, and replaces the wanted functions. The caller has to drop the pins.
     fn sweep(&mut self, everywhere: bool) -> (Result<(), Refused>, Option<Lookup>) {
         let generation = loaded_objects::generation();
         if (!everywhere && generation == self.seen) || self.groups.is_empty() {
@@ -249,7 +248,7 @@ impl Engine {
             let found = ffi::follow(lookup, *index, groups);
             self.followed.extend(found);
         }
-        // Only now that all are pinned: before, the loader may still have been at work on their pages.
+        // Only once all are pinned: before, the loader may still have been changing their pages.
         let pages = Pages::read().map_err(|error| refused("this process", &error))?;
         for (index, patches) in plans {
             let object = &lookup.objects[index];
@@ -294,7 +293,7 @@ impl Engine {
         for followed in Vec::<Followed>::into_iter(ended) {
             lookup.take(followed.end());
         }
-        // What is gone is forgotten. The dynamic section is asked for to have the object pinned.
+        // Forget unloaded objects. Asking for the dynamic section pins the object.
         self.known.retain(|known| {
             known
                 .among(&lookup)
@@ -305,7 +304,7 @@ impl Engine {
             let Some(object) = known.among(&lookup).map(|index| &lookup.objects[index]) else {
                 continue;
             };
-            // An object of the same name may have come to the same place: its words are not ours, and stay.
+            // Another object with the same name may have been loaded at the same address: its words are not ours, and stay.
             known
                 .patches
                 .retain(|address, _| object.has_writable(*address));
@@ -317,8 +316,7 @@ impl Engine {
                 .collect();
             let mut exchanged = Vec::with_capacity(ended.len());
             if let Ok(pages) = &pages {
-                // Where the kernel refuses, words stay ours: they lead to a replacement that goes on calling the
-                // original.
+                // Where the kernel refuses, words stay ours: their replacement still calls the original.
                 // SAFETY: words of an object that is pinned, inside its writable segments.
                 let _ = unsafe { pages.exchange(&ended, &mut exchanged) };
             }
@@ -344,7 +342,7 @@ impl Known {
     }
 }
 
-/// What is to be replaced in an object. None if it is gone.
+/// The words to replace in an object. None if it was unloaded.
 fn plan(
     lookup: &Lookup,
     index: usize,
@@ -358,7 +356,7 @@ fn plan(
         let Some(&(group, hook)) = wanted.get(slot.name) else {
             continue;
         };
-        // SAFETY: an aligned word inside a segment of an object that is pinned.
+        // SAFETY: an aligned word inside a segment of a pinned object.
         let found = unsafe { AtomicUsize::from_ptr(slot.address as *mut usize) }.load(Relaxed);
         let Some(target) = lookup.target(index, &slot, found) else {
             continue;

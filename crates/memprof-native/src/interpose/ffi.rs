@@ -1,11 +1,11 @@
-//! Calls through libffi, as the gem ffi and Fiddle make them.
+//! Calls through libffi, as made by the ffi gem and Fiddle.
 //!
-//! Such a caller has fetched a function's address by itself, maybe long before the trace, and no table has it. But it
-//! hands the address to `ffi_call`, and that it calls through its table. So `ffi_call` is replaced, and calls the
-//! replacement of a function whose address it is given. No code ever gets the address of a replacement.
+//! Such a caller has fetched a function's address itself, maybe long before the trace, and no table has it. But it passes
+//! the address to `ffi_call`, which it calls through its table. So `ffi_call` is replaced, and calls the replacement of the
+//! function at that address. No code ever gets the address of a replacement.
 //!
-//! An address means a function only while the object that has it is loaded. Objects whose functions are followed here
-//! are therefore pinned until the last trace that follows them ends.
+//! An address identifies a function only while its object is loaded. Objects whose functions are followed here are therefore
+//! pinned until the last trace that follows them ends.
 
 use std::ffi::c_void;
 use std::mem::transmute;
@@ -19,25 +19,25 @@ use super::hook::{Caller, Code, Entry, Hook, Original};
 use super::loaded_objects::Pin;
 use super::lookup::Lookup;
 
-/// As many functions as are followed at a time; those beyond are not seen.
+/// Most functions followed at a time; others are not seen.
 const PLACES: usize = 128;
 
-/// What is followed. A place is one word, and what it leads to never changes, so it may be read at any time.
+/// The followed functions. A slot is one word, and its entry never changes, so it may be read at any time.
 static FOLLOWED: [AtomicPtr<Entry>; PLACES] = [const { AtomicPtr::new(ptr::null_mut()) }; PLACES];
-/// Behind the last place that was ever in use.
+/// End of the slots ever used.
 static USED: AtomicUsize = AtomicUsize::new(0);
 
-/// Functions of an object that are followed; the engine has these, under its lock.
+/// Followed functions of an object; owned by the engine, under its lock.
 pub(super) struct Followed {
-    /// The hooks that they belong to.
+    /// The group that their hooks belong to.
     pub group: usize,
     /// Keeps the object loaded.
     pin: Pin,
     places: Vec<usize>,
 }
 
-/// Begins to follow what groups of hooks want of an object. One that lacks the first function of a group is another
-/// library, and is not asked for the others.
+/// Starts to follow the hooked functions of an object. One without the first function of a group is another library, and is
+/// not searched for the others.
 pub(super) fn follow(
     lookup: &Lookup,
     index: usize,
@@ -52,7 +52,7 @@ pub(super) fn follow(
     groups
         .filter(|(_, hooks)| is_there(hooks.first()))
         .filter_map(|(group, hooks)| {
-            // Before any of its functions is followed.
+            // Pin before any of its functions is followed.
             let pin = lookup.objects[index].pin()?;
             let entries = hooks
                 .iter()
@@ -64,7 +64,7 @@ pub(super) fn follow(
         .collect()
 }
 
-/// None if the function that the entry stands for is followed already, or there is no place left.
+/// None if the entry's function is followed already, or no slot is free.
 fn occupy(entry: &'static Entry) -> Option<usize> {
     let entry = ptr::from_ref(entry).cast_mut();
     if FOLLOWED.iter().any(|place| place.load(Relaxed) == entry) {
@@ -79,7 +79,7 @@ fn occupy(entry: &'static Entry) -> Option<usize> {
 }
 
 impl Followed {
-    /// Ends it. The pin is the caller's to drop.
+    /// Stops following. The caller has to drop the pin.
     pub fn end(self) -> Pin {
         for place in self.places {
             FOLLOWED[place].store(ptr::null_mut(), Relaxed);
@@ -88,7 +88,7 @@ impl Followed {
     }
 }
 
-/// What to call in the place of a function.
+/// The function to call instead of `function`.
 fn replacement(function: usize) -> usize {
     FOLLOWED[..USED.load(Acquire)]
         .iter()
@@ -107,10 +107,10 @@ unsafe extern "C-unwind" fn call<const VARIANT: usize>(
     arguments: *mut c_void,
 ) {
     type Call = unsafe extern "C-unwind" fn(*mut c_void, usize, *mut c_void, *mut c_void);
-    // SAFETY: the engine filled in the address of `ffi_call`, whose signature this is.
+    // SAFETY: the engine filled in the address of `ffi_call`, which has this signature.
     let original = unsafe { transmute::<usize, Call>(CALL[VARIANT].get()) };
-    // SAFETY: the caller's arguments; a replacement has the signature of what it stands for. The caller has the
-    // function's object loaded, and so the replacement still calls that function if the trace ends meanwhile.
+    // SAFETY: the caller's arguments; a replacement has the signature of its original. The caller keeps the function's
+    // object loaded, so the replacement still calls that function if the trace ends meanwhile.
     unsafe { original(interface, replacement(function), result, arguments) }
 }
 
@@ -128,7 +128,7 @@ static ENTRIES: [Entry; 2] = [
     entry(call::<1> as *const (), &CALL[1]),
 ];
 
-/// Always installed while anything is.
+/// Installed whenever anything is.
 pub(super) static HOOKS: [Hook; 1] = [Hook {
     symbol: "ffi_call",
     entries: &ENTRIES,

@@ -1,5 +1,5 @@
-//! Holds the engine's lock across a fork: forked in the middle of a change, the child would inherit a lock that no thread
-//! of its own releases.
+//! Holds the engine's lock across a fork: otherwise a child forked in the middle of a change would inherit a lock that none
+//! of its threads releases.
 
 use std::cell::{Cell, UnsafeCell};
 use std::sync::MutexGuard;
@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use super::engine::{self, Engine};
 use crate::at_fork::AtFork;
 
-/// How long a fork waits for a thread that is changing the tables. Not forever: that thread may wait for the loader,
-/// and the forking thread may hold the loader's lock.
+/// How long a fork waits for a thread that is changing the tables. Not forever: that thread may wait for the loader, and the
+/// forking thread may hold the loader's lock.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// This process is a child that was forked while another thread was changing the tables.
+/// Whether this process was forked while another thread was changing the tables.
 static ORPHANED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
@@ -22,7 +22,7 @@ thread_local! {
 
 struct Place(UnsafeCell<Option<MutexGuard<'static, Engine>>>);
 
-// SAFETY: only the thread that has the lock, and so the guard, looks inside; HAS_LOCK says that it is this one.
+// SAFETY: only the thread that has the lock, and so the guard, accesses it; HAS_LOCK says that it is this one.
 unsafe impl Sync for Place {}
 
 static GUARD: Place = Place(UnsafeCell::new(None));
@@ -63,7 +63,7 @@ fn take() {
 fn release() -> bool {
     let had_lock = HAS_LOCK.replace(false);
     if had_lock {
-        // SAFETY: this thread has the lock, until the guard that is taken out here is dropped.
+        // SAFETY: this thread has the lock, until the guard taken out here is dropped.
         drop(unsafe { (*GUARD.0.get()).take() });
     }
     had_lock

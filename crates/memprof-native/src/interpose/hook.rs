@@ -1,4 +1,4 @@
-//! What is to be replaced, and by what.
+//! Functions to replace, and their replacements.
 
 use std::hint;
 use std::sync::atomic::{
@@ -6,11 +6,11 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-/// Where a replacement finds the function that it stands for.
+/// The address of the function behind a replacement.
 pub struct Original(AtomicUsize);
 
 impl Original {
-    /// One that the engine has still to fill in.
+    /// An address for the engine to fill in.
     #[must_use]
     #[allow(clippy::new_without_default, reason = "it is for statics")]
     pub const fn new() -> Original {
@@ -26,7 +26,7 @@ impl Original {
         }
     }
 
-    /// It is filled in before any table names the replacement, but on aarch64 another processor may see the table
+    /// The address is filled in before any table names the replacement, but on aarch64 another processor may see the table
     /// first.
     #[cold]
     fn wait(&self) -> usize {
@@ -47,14 +47,14 @@ impl Original {
     }
 }
 
-/// Which objects' calls a replacement is for.
+/// The objects whose calls a replacement is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caller {
-    /// Those of any object.
+    /// Any object.
     Any,
-    /// Those of the object that has the interpreter in it.
+    /// The object that contains the interpreter.
     Interpreter,
-    /// Those of the others.
+    /// All other objects.
     Others,
 }
 
@@ -66,7 +66,7 @@ pub struct Code(*const ());
 unsafe impl Sync for Code {}
 
 impl Code {
-    /// The code at this address, which must be that of a function as the hook's symbol has it.
+    /// The code at this address, which must be a function with the signature of the hook's symbol.
     #[must_use]
     pub const fn new(address: *const ()) -> Code {
         Code(address)
@@ -77,33 +77,33 @@ impl Code {
     }
 }
 
-/// One replacement of a function, for one place that the function may be at. There are several if a process may have
-/// several functions of that name, as of two client libraries.
+/// One replacement of a function, for one of its possible addresses. A hook has several if a process may have several
+/// functions with that name, as with two client libraries.
 pub struct Entry {
-    /// Whose calls it is for.
+    /// The callers that it is for.
     pub caller: Caller,
-    /// What is called instead.
+    /// The code called instead.
     pub code: Code,
-    /// The function it stands for; the engine fills that in.
+    /// The replaced function; the engine fills it in.
     pub original: &'static Original,
     /// Functions of the same library that it needs.
     pub companions: &'static [Companion],
 }
 
-/// A function that a replacement needs, of the library that has the function that it stands for.
+/// A function that a replacement needs, from the library that defines the replaced function.
 pub struct Companion {
     /// Its name.
     pub symbol: &'static str,
-    /// Where it is; the engine fills that in.
+    /// Its address; the engine fills it in.
     pub original: &'static Original,
-    /// What to call if the library has none; without that, nothing is replaced then.
+    /// Called if the library lacks the function; without a fallback, nothing is then replaced.
     pub fallback: Option<Code>,
     /// If the library is libc, the function that it calls by that name itself: another library's, if that is preloaded.
     pub as_libc_calls: bool,
 }
 
 impl Companion {
-    /// One that the library must have.
+    /// A function that the library must have.
     #[must_use]
     pub const fn needed(symbol: &'static str, original: &'static Original) -> Companion {
         Companion {
@@ -115,31 +115,31 @@ impl Companion {
     }
 }
 
-/// A function to be replaced.
+/// A function to replace.
 pub struct Hook {
     /// Its name in the tables.
     pub symbol: &'static str,
     /// Its replacements.
     pub entries: &'static [Entry],
-    /// Whether calls that its own library makes to it through its own table are to be seen, too.
+    /// Whether to see calls that its own library makes to it through its own table, too.
     pub own_calls: bool,
-    /// Whether calls by its address, through libffi, are to be seen, too. The first hook of such a library is for a
-    /// function that it has for certain.
+    /// Whether to see calls by its address, through libffi, too. The first hook for such a library names a function that the
+    /// library is certain to have.
     pub by_address: bool,
 }
 
-/// Makes a [`Hook`] of a symbol, its signature, and what to do instead. The closure that the body is given calls the
-/// function that was replaced. `with` come the companions of both replacements, which the body knows as `VARIANT`.
+/// Makes a [`Hook`] from a symbol, its signature, and a replacement body. The closure passed to the body calls the replaced
+/// function. `with` lists the companions of both replacements, which the body knows as `VARIANT`.
 macro_rules! hook {
     ($symbol:literal, $($rest:tt)*) => {
         $crate::interpose::hook!(with (&[], &[]), $symbol, $($rest)*)
     };
     (with ($first:expr, $second:expr), $symbol:literal, ($($arg:ident: $type:ty),* $(,)?) $(-> $result:ty)?, |$call:ident| $body:expr) => {{
         static ORIGINALS: [$crate::interpose::Original; 2] = [const { $crate::interpose::Original::new() }; 2];
-        // "C-unwind": a thread may be cancelled inside.
+        // "C-unwind": a thread may be canceled inside.
         unsafe extern "C-unwind" fn replacement<const VARIANT: usize>($($arg: $type),*) $(-> $result)? {
             let $call = || {
-                // SAFETY: the engine filled in the address of the function of that name, whose signature this is.
+                // SAFETY: the engine filled in the address of the function with that name, which has this signature.
                 let original = unsafe {
                     std::mem::transmute::<usize, unsafe extern "C-unwind" fn($($type),*) $(-> $result)?>(
                         ORIGINALS[VARIANT].get(),
@@ -169,7 +169,7 @@ macro_rules! hook {
 }
 pub(crate) use hook;
 
-/// As [`hook!`], for a function of a client library, which programs may also call by its address.
+/// Like [`hook!`], for a client library's function, which programs may also call by its address.
 macro_rules! client_hook {
     ($($hook:tt)*) => {
         $crate::interpose::Hook { by_address: true, ..$crate::interpose::hook!($($hook)*) }

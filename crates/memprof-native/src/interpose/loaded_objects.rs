@@ -1,10 +1,10 @@
-//! The objects that are loaded, and how to be sure that one stays.
+//! The loaded objects, and how to keep one loaded.
 
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::path::Path;
 use std::ptr;
 
-/// An object as the loader lists it. It may be gone by now, or not ready yet: see [`Loaded::pin`].
+/// An object as listed by the loader. It may be unloaded by now, or not ready yet: see [`Loaded::pin`].
 #[derive(Clone)]
 pub(super) struct Loaded {
     pub name: CString,
@@ -20,7 +20,7 @@ struct Segment {
     flags: u32,
 }
 
-/// How many objects were ever loaded and unloaded.
+/// Number of objects ever loaded and unloaded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Generation {
     pub loaded: u64,
@@ -31,7 +31,7 @@ impl Loaded {
     /// All objects of the program, in the loader's order.
     pub fn all() -> Vec<Loaded> {
         let mut all: Vec<Loaded> = Vec::new();
-        // SAFETY: `list` is what is to be called, and gets the vector that it expects.
+        // SAFETY: `list` is a valid callback, and gets the vector that it expects.
         unsafe { libc::dl_iterate_phdr(Some(list), ptr::from_mut(&mut all).cast()) };
         all
     }
@@ -64,12 +64,12 @@ impl Loaded {
         self.dynamic
     }
 
-    /// The program itself, which the loader lists without a name.
+    /// Whether this is the program itself, which the loader lists without a name.
     pub fn is_program(&self) -> bool {
         self.name.is_empty()
     }
 
-    /// What to call the object in a message.
+    /// The object's name in messages.
     pub fn label(&self) -> String {
         if self.is_program() {
             "the program".into()
@@ -78,9 +78,9 @@ impl Loaded {
         }
     }
 
-    /// The loader, whose tables are its own affair, and the kernel's object, which has none.
+    /// Whether this is the loader, whose tables are left alone, or the kernel's object, which has none.
     pub fn is_loader_or_kernel(&self) -> bool {
-        // SAFETY: reads what the kernel passed at the start of the program.
+        // SAFETY: reads values that the kernel passed at program start.
         let (loader, vdso) = unsafe {
             (
                 libc::getauxval(libc::AT_BASE),
@@ -98,8 +98,8 @@ impl Loaded {
             || name.is_some_and(|name| name.starts_with("linux-vdso"))
     }
 
-    /// Sees to it that the object stays as long as the pin. It waits until the loader is done with the object, so a
-    /// pinned one is relocated and its pages are protected. None if it is gone.
+    /// Keeps the object loaded as long as the pin lives. Waits until the loader is done with the object, so a pinned one is
+    /// relocated and its pages are protected. None if it was unloaded.
     pub fn pin(&self) -> Option<Pin> {
         let name = if self.is_program() {
             ptr::null()
@@ -112,7 +112,7 @@ impl Loaded {
             return None;
         }
         let pin = Pin(handle);
-        // An object of that name may have been loaded again, elsewhere.
+        // An object with that name may have been loaded again, elsewhere.
         (pin.base() == Some(self.base)).then_some(pin)
     }
 }
@@ -120,10 +120,10 @@ impl Loaded {
 /// Keeps an object loaded.
 pub(super) struct Pin(*mut c_void);
 
-// SAFETY: a handle of the loader belongs to no thread.
+// SAFETY: a loader handle is not bound to a thread.
 unsafe impl Send for Pin {}
 
-/// The part of the loader's record of an object that is public.
+/// The public part of the loader's record of an object.
 #[repr(C)]
 struct LinkMap {
     base: usize,
@@ -141,7 +141,7 @@ impl Pin {
         let mut map: *const LinkMap = ptr::null();
         // SAFETY: the handle is open, and the request writes a pointer.
         let failed = unsafe { dlinfo(self.0, RTLD_DI_LINKMAP, ptr::from_mut(&mut map).cast()) };
-        // SAFETY: the record of an object that is open; its first field is the base.
+        // SAFETY: the record of an open object; its first field is the base.
         (failed == 0).then(|| unsafe { map.as_ref() }.map(|map| map.base))?
     }
 }
@@ -153,26 +153,26 @@ impl Drop for Pin {
     }
 }
 
-/// Where a symbol is that all of the program may use: the loader's own answer.
+/// Address of a symbol visible to the whole program, as found by the loader.
 pub(super) fn find_global(name: &CStr) -> Option<usize> {
-    // SAFETY: a name, and the pseudo handle for what is visible to all.
+    // SAFETY: a name, and the pseudo handle for global symbols.
     Some(unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) } as usize)
         .filter(|&address| address != 0)
 }
 
-/// Where a symbol is that this object, or one it depends on, has.
+/// Address of a symbol in this object, or in one that it depends on.
 pub(super) fn find_from(pin: &Pin, name: &CStr) -> Option<usize> {
     // SAFETY: a name, and a handle that is open.
     Some(unsafe { libc::dlsym(pin.0, name.as_ptr()) } as usize).filter(|&address| address != 0)
 }
 
-/// Forgets errors of the loader that were ours, so that the program does not take them for its own.
+/// Clears loader errors that we caused, so that the program does not take them for its own.
 pub(super) fn forget_errors() {
-    // SAFETY: takes nothing; what it returns is not used.
+    // SAFETY: takes nothing; the result is not used.
     unsafe { libc::dlerror() };
 }
 
-/// Keeps the object that this code is in loaded for good: a thread may be inside a replacement when a trace ends.
+/// Keeps the object that contains this code loaded for good: a thread may be inside a replacement when a trace ends.
 pub(super) fn stay_loaded(own: &Loaded) {
     if !own.is_program() {
         // SAFETY: the name of a loaded object. The handle is left open on purpose.
@@ -185,10 +185,10 @@ pub(super) fn stay_loaded(own: &Loaded) {
     }
 }
 
-/// What the loader has loaded and unloaded so far.
+/// Number of objects that the loader has loaded and unloaded so far.
 pub(super) fn generation() -> Generation {
     let mut generation = Generation::default();
-    // SAFETY: `count` is what is to be called, and gets the pair that it expects.
+    // SAFETY: `count` is a valid callback, and gets the value that it expects.
     unsafe { libc::dl_iterate_phdr(Some(count), ptr::from_mut(&mut generation).cast()) };
     generation
 }
@@ -213,7 +213,7 @@ unsafe extern "C" fn list(info: *mut libc::dl_phdr_info, _: usize, all: *mut c_v
     if info.dlpi_phdr.is_null() {
         return 0;
     }
-    // SAFETY: the loader holds its lock while it calls this, so the name and the headers are there.
+    // SAFETY: the loader holds its lock during this call, so the name and the headers exist.
     let (name, headers) = unsafe {
         let name = if info.dlpi_name.is_null() {
             c""

@@ -1,4 +1,4 @@
-//! Which function a word of a table stands for.
+//! Maps words of tables to functions.
 
 use std::cell::OnceCell;
 use std::ffi::CString;
@@ -7,12 +7,12 @@ use super::elf::{Dynamic, Slot};
 use super::hook::{Caller, Code, Entry, Hook};
 use super::loaded_objects::{self, Loaded, Pin};
 
-/// What only the object with the interpreter has.
+/// A symbol that only the interpreter's object has.
 const INTERPRETER: &[u8] = b"ruby_init";
-/// What only libc has.
+/// A symbol that only libc has.
 const LIBC: &[u8] = b"__libc_start_main";
 
-/// The objects of one moment, each pinned when it is first looked into.
+/// A snapshot of the loaded objects, each pinned on first access.
 pub(super) struct Lookup {
     pub objects: Vec<Loaded>,
     pins: Vec<OnceCell<Option<Pin>>>,
@@ -34,12 +34,12 @@ impl Lookup {
         }
     }
 
-    /// The object that this code is in.
+    /// The object that contains this code.
     pub fn own(&self) -> Option<&Loaded> {
         self.own.map(|own| &self.objects[own])
     }
 
-    /// Objects that may be written to: neither the own one, nor the loader.
+    /// Objects that may be changed: all except our own and the loader.
     pub fn others(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.objects.len()).filter(|&index| {
             Some(index) != self.own
@@ -48,7 +48,7 @@ impl Lookup {
         })
     }
 
-    /// The dynamic section of an object, which is pinned from here on; None if it is gone.
+    /// The dynamic section of an object, which is pinned from here on; None if it was unloaded.
     pub fn dynamic(&self, index: usize) -> Option<Dynamic<'_>> {
         self.pin(index)?;
         // SAFETY: the object is pinned, and the pin lives as long as `self`, which the result borrows.
@@ -61,7 +61,7 @@ impl Lookup {
             .as_ref()
     }
 
-    /// Takes a pin that is of no use any more, to be dropped with its own.
+    /// Takes a pin that is no longer needed, to be dropped along with its own pins.
     pub fn take(&mut self, pin: Pin) {
         self.ended.push(pin);
     }
@@ -78,28 +78,28 @@ impl Lookup {
         self.has(index, LIBC)
     }
 
-    /// Whether an object has a function of that name for others.
+    /// Whether an object exports a function with that name.
     pub fn has(&self, index: usize, name: &[u8]) -> bool {
         self.dynamic(index)
             .is_some_and(|dynamic| dynamic.find(name).is_some())
     }
 
-    /// The function that a slot of an object stands for, given the word that is in it. None if that is not known: the
-    /// loader has not come to it yet, or somebody wrote an address there that belongs to no object.
+    /// The function behind a slot of an object that contains `word`. None if it is unknown: the loader has not set the slot
+    /// yet, or other code wrote an address there that is in no object.
     pub fn target(&self, index: usize, slot: &Slot<'_>, word: usize) -> Option<usize> {
         if self.own().is_some_and(|own| own.contains(word)) {
             return None;
         }
         let home = self.home(word)?;
         let target = if home == index && slot.defined_at != Some(word) {
-            // The object's own PLT: bound when it is first called, or the program's stand-in for the function.
+            // The object's own PLT: bound on the first call, or the program's stand-in for the function.
             self.resolve(index, slot.name)?
         } else if self.is_stand_in(home, slot.name, word) {
             self.resolve(index, slot.name)?
         } else {
             word
         };
-        // A word of data belongs to the program: only what the loader wrote there is known.
+        // A word of data belongs to the program: only the loader's values are known.
         let is_untouched = || {
             self.home(target)
                 .is_some_and(|home| self.find(home, slot.name) == Some(target))
@@ -113,7 +113,7 @@ impl Lookup {
             .position(|object| object.contains(address))
     }
 
-    /// A program that was linked to a fixed address may give out an entry of its own PLT as the function's address.
+    /// A non-PIE program may export an entry of its own PLT as the function's address.
     fn is_stand_in(&self, home: usize, name: &[u8], address: usize) -> bool {
         self.objects[home].is_program()
             && Some(home) != self.own
@@ -124,7 +124,7 @@ impl Lookup {
         self.dynamic(index)?.find(name)
     }
 
-    /// What the loader would bind a name to, for this object.
+    /// The function that the loader would bind a name to, for this object.
     fn resolve(&self, index: usize, name: &[u8]) -> Option<usize> {
         let c_name = CString::new(name).ok()?;
         let found = match loaded_objects::find_global(&c_name) {
@@ -141,8 +141,8 @@ impl Lookup {
         found.filter(|&address| !self.own().is_some_and(|own| own.contains(address)))
     }
 
-    /// The replacement for calls of a function from such a caller, ready to be called. None if all are in use for
-    /// other functions of that name, or the library lacks what they need.
+    /// The replacement for calls of a function from such a caller, ready to use. None if all are taken by other functions
+    /// with that name, or the library lacks a companion.
     pub fn entry(
         &self,
         hook: &'static Hook,

@@ -1,20 +1,20 @@
-//! The engine: calls of loaded objects go to other functions, until they are put back.
+//! The engine: redirects calls of loaded objects to other functions, until they are restored.
 //!
-//! Objects call each other through tables that the loader fills in with addresses. [`install`] replaces the addresses
-//! of wanted functions there, in every object but the one this code is in; [`remove`] puts every word back as it was
-//! found. It knows nothing of what the replacements do.
+//! Objects call each other through tables of addresses that the loader fills in. [`install`] replaces the addresses of
+//! wanted functions there, in every object except the one with this code; [`remove`] restores every word as it was found.
+//! The engine does not know what the replacements do.
 //!
 //! Rules that keep the program safe:
 //!
-//! - **An object is touched only while it is pinned** (`loaded_objects::Pin`): an open handle waits for a loader that is at
-//!   work on it, and keeps it from being unloaded. What is gone is never written to.
+//! - **An object is accessed only while it is pinned** (`loaded_objects::Pin`): opening a handle waits for the loader to
+//!   finish with the object, and keeps it loaded. An unloaded object is never written to.
 //! - **A word is replaced only if its meaning is known**: it is the address of the wanted function, or leads there by
-//!   way of lazy binding. It is put back only if it is still ours.
-//! - **Words are exchanged atomically**; their pages get back the protection they had.
-//! - **The lock is never waited for by a thread that may hold the loader's lock** (`watch`): the thread that holds it does the
-//!   other's work before letting go.
-//! - **A function that is called by its address is followed only while its object is pinned** (`ffi`).
-//! - **The own object stays**: a thread may sit in a replacement long after the last trace.
+//!   lazy binding. It is restored only if it is still ours.
+//! - **Words are exchanged atomically**; their pages get their protection back.
+//! - **A thread that may hold the loader's lock never waits for the engine's lock** (`watch`): the lock's holder does the
+//!   other thread's work before it releases the lock.
+//! - **A function called by its address is followed only while its object is pinned** (`ffi`).
+//! - **This object stays loaded**: a thread may be inside a replacement long after the last trace.
 
 mod elf;
 mod engine;

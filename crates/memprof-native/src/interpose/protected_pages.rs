@@ -1,14 +1,14 @@
-//! Writing into pages that are protected, and leaving them as they were.
+//! Writes into protected pages and restores their protection.
 
 use std::fs;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-/// What the pages of the process allow, as of one moment.
+/// The page protections of the process, as of one moment.
 pub(super) struct Pages(Vec<(usize, usize, i32)>);
 
 impl Pages {
-    /// Asks the kernel.
+    /// Reads them from the kernel.
     pub fn read() -> io::Result<Pages> {
         let maps = fs::read("/proc/self/maps")?;
         Ok(Pages(
@@ -24,15 +24,15 @@ impl Pages {
         (address < end).then_some(protection)
     }
 
-    /// Exchanges words of one object: each `(address, from, to)` if it is still `from`. Says which were exchanged.
+    /// Exchanges words of one object: each `(address, from, to)` if it is still `from`. Records which were exchanged.
     ///
     /// # Errors
     ///
-    /// When the kernel does not allow it; words that came before have been exchanged, and are in the vector.
+    /// When the kernel refuses; earlier words have been exchanged, and are in the vector.
     ///
     /// # Safety
     ///
-    /// The addresses must be words of an object that is pinned, and that the loader has relocated.
+    /// The addresses must be words of a pinned object that the loader has relocated.
     pub unsafe fn exchange(
         &self,
         words: &[(usize, usize, usize)],
@@ -43,7 +43,7 @@ impl Pages {
         let mut rest = words;
         while let Some(&(first, _, _)) = rest.first() {
             let protection = self.protection(first);
-            // Words of one page, or of pages side by side with the same protection, in one go.
+            // Words on one page, or on adjacent pages with the same protection, in one go.
             let mut end = page(first) + page_size;
             let mut count = 0;
             for &(address, _, _) in rest {
@@ -60,16 +60,16 @@ impl Pages {
             let is_writable = protection & libc::PROT_WRITE != 0;
             let range = (page(first), end - page(first));
             if !is_writable {
-                // SAFETY: pages of an object that is pinned; they can be read as before.
+                // SAFETY: pages of a pinned object; they stay readable.
                 unsafe { protect(range, protection | libc::PROT_WRITE) }?;
             }
             for &(address, from, to) in now {
-                // SAFETY: an aligned word of a pinned object, on a page that can be written; others may read it.
+                // SAFETY: an aligned word of a pinned object, on a writable page; others may read it.
                 let word = unsafe { AtomicUsize::from_ptr(address as *mut usize) };
                 exchanged.push(word.compare_exchange(from, to, SeqCst, SeqCst).is_ok());
             }
             if !is_writable {
-                // SAFETY: as above; the pages get back what they had.
+                // SAFETY: as above; the pages get their protection back.
                 unsafe { protect(range, protection) }?;
             }
             rest = later;
@@ -132,7 +132,7 @@ mod tests {
     fn a_word_on_a_page_that_is_read_only() {
         let size = page_size();
         let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: new pages, which are this test's alone.
+        // SAFETY: new pages, used only by this test.
         let page = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),

@@ -1,10 +1,9 @@
-//! Objects that are loaded while functions are replaced.
+//! Objects loaded while functions are replaced.
 //!
-//! `dlopen` asks who calls it: where it looks for a bare name depends on that, and `dlsym(RTLD_NEXT, ...)` likewise.
-//! So these are not wrapped like other functions. A few instructions keep the arguments, ask what to do, and jump to
-//! the original as if the caller had. Objects that were loaded so are looked through when the program first asks for
-//! one of their symbols. For a path the caller does not matter: that `dlopen` is wrapped, and the object looked
-//! through before it returns.
+//! `dlopen` depends on its caller, which determines where it looks for a bare name; so does `dlsym(RTLD_NEXT, ...)`. So
+//! these are not wrapped like other functions. A few instructions save the arguments, ask what to do, and jump to the
+//! original as if the caller had. Objects loaded this way are examined when the program first looks up one of their symbols.
+//! With a path the caller does not matter: that `dlopen` is wrapped, and the object is examined before it returns.
 
 use std::arch::global_asm;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -16,7 +15,7 @@ static OPEN: [Original; 2] = [const { Original::new() }; 2];
 static OPEN_IN: [Original; 2] = [const { Original::new() }; 2];
 static SYMBOL: [Original; 2] = [const { Original::new() }; 2];
 
-/// Saves the first three arguments, calls `$before` with them, restores them, and jumps to where that said.
+/// Saves the first three arguments, calls `$before` with them, restores them, and jumps to the returned address.
 #[cfg(target_arch = "x86_64")]
 macro_rules! detour {
     ($name:literal, $before:path) => {
@@ -105,7 +104,7 @@ static SYMBOL_ENTRIES: [Entry; 2] = [
     entry(memprof_native_dlsym_1, &SYMBOL[1]),
 ];
 
-/// Always installed while anything is.
+/// Installed whenever anything is.
 pub(super) static HOOKS: [Hook; 3] = [
     Hook {
         symbol: "dlopen",
@@ -127,9 +126,9 @@ pub(super) static HOOKS: [Hook; 3] = [
     },
 ];
 
-/// Whether the loader finds the file without asking who wants it.
+/// Whether the loader finds the file regardless of the caller.
 unsafe fn is_plain_path(name: *const c_char) -> bool {
-    // SAFETY: what a program gives to `dlopen`: null, or a name that ends with a NUL.
+    // SAFETY: an argument of `dlopen`: null, or a NUL-terminated name.
     !name.is_null() && {
         // SAFETY: as above.
         let name = unsafe { CStr::from_ptr(name) }.to_bytes();
@@ -190,7 +189,7 @@ unsafe extern "C-unwind" fn open_in<const VARIANT: usize>(
 }
 
 fn after(handle: *mut c_void) -> *mut c_void {
-    // After a failure the loader's message is the caller's to fetch.
+    // After a failure, the caller has to fetch the loader's message.
     if !handle.is_null() {
         keeping_errno(engine::notice);
     }

@@ -1,4 +1,4 @@
-//! What a recording in memory has counted.
+//! The results of a recording in memory.
 
 use std::collections::HashSet;
 
@@ -14,11 +14,11 @@ pub fn sites() -> Vec<Site> {
     reading(sites::counted)
 }
 
-/// The stacks of all sites, with what was counted there. What is live counts as live at the peak and at the end.
+/// The stacks of all sites with their counts. Live blocks count as live both at the peak and at the end.
 #[must_use]
 pub fn stacks() -> Stacks {
     let (frames, nodes, counts) = reading(sites::tree);
-    // Asks the loader, whose lock a thread in a hook may have: not while the tables' are held.
+    // Asks the loader, whose lock a thread in a hook may have: so not while the tables' lock is held.
     let frames = frames.into_iter().map(|frame| match frame.location {
         Location::Line { path, line } => recorded::Frame::Ruby {
             path: path.to_string_lossy().into_owned(),
@@ -46,7 +46,7 @@ pub fn stacks() -> Stacks {
     }
 }
 
-/// What was counted at a location; None if nothing was ever allocated there.
+/// The counts of a location; None if nothing was ever allocated there.
 #[must_use]
 pub fn counts(location: &Location) -> Option<Counts> {
     reading(|| {
@@ -55,7 +55,7 @@ pub fn counts(location: &Location) -> Option<Counts> {
     })
 }
 
-/// The live blocks of a location, in no order.
+/// The live blocks of a location, in no particular order.
 #[must_use]
 pub fn live_blocks(location: &Location) -> Vec<LiveBlock> {
     reading(|| {
@@ -76,7 +76,7 @@ pub fn live_blocks(location: &Location) -> Vec<LiveBlock> {
     })
 }
 
-/// Bytes that the recorder itself takes for live blocks.
+/// Bytes that the recorder itself uses for live blocks.
 #[must_use]
 pub fn memsize() -> usize {
     reading(block_shards::memsize)

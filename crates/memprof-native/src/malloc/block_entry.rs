@@ -1,22 +1,22 @@
-//! What the table keeps of a live block, in 16 bytes.
+//! The table entry of a live block, in 16 bytes.
 
 use super::sites::SiteId;
 
 /// A live block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Block {
-    /// Bytes asked for.
+    /// The requested bytes.
     pub(super) size: u64,
     /// The site that allocated it.
     pub(super) site: SiteId,
-    /// The GC generation it was allocated in; only the low [`GENERATION_BITS`] bits are kept.
+    /// The GC generation at its allocation; only the low [`GENERATION_BITS`] bits are kept.
     pub(super) generation: u32,
-    /// It holds code of the interpreter that sites are known by (`site_cache`).
+    /// Whether it contains interpreted code that identifies sites (`site_cache`).
     pub(super) holds_code: bool,
 }
 
 impl Block {
-    /// Whether its allocation was recorded. Others are in the table for the code that they hold.
+    /// Whether its allocation was recorded. Other blocks are in the table for their code.
     #[inline(always)]
     pub(super) fn is_recorded(&self) -> bool {
         self.site != NOT_RECORDED
@@ -26,14 +26,14 @@ impl Block {
 /// The site of blocks that were not recorded. No site has this number.
 pub(super) const NOT_RECORDED: SiteId = SiteId((1 << SITE_BITS) - 1);
 
-/// Generations are kept modulo 2 to the power of this.
+/// Generations are stored modulo 2 to this power.
 pub(super) const GENERATION_BITS: u32 = 20;
 pub(super) const SITE_BITS: u32 = 23;
 pub(super) const CODE: u64 = 1 << (63 - SITE_BITS);
 pub(super) const MAX_SIZE: u64 = CODE - 1;
 
-/// An address in eights with the generation above it; and the size, above it whether it holds code, above that the site.
-/// All zero: free.
+/// The address divided by 8 with the generation above it; and the size, above it whether it contains code, above that the
+/// site. All zero: free.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) key: u64,

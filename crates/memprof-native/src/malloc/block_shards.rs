@@ -1,6 +1,6 @@
-//! Live blocks by address: which site allocated them, how large they are, and in which GC generation.
+//! Live blocks by address: the site that allocated them, their size, and their GC generation.
 //!
-//! The table is cut into shards by page, each with a lock of its own, since one thread frees what another allocated.
+//! The table is split into shards by page, each with its own lock, since threads free each other's blocks.
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::{
@@ -17,12 +17,12 @@ use super::sampling;
 struct Shard {
     is_locked: AtomicBool,
     table: UnsafeCell<Table>,
-    /// The table's outline, for those that don't hold the lock.
+    /// The table's outline, readable without the lock.
     entries: AtomicPtr<Entry>,
     groups: AtomicU64,
 }
 
-// SAFETY: `table` is only touched while the lock is held (`with`).
+// SAFETY: `table` is only accessed while the lock is held (`with`).
 unsafe impl Sync for Shard {}
 
 impl Shard {
@@ -45,7 +45,7 @@ impl Shard {
     #[inline(always)]
     fn with<R>(&self, work: impl FnOnce(&mut Table) -> R) -> R {
         self.lock();
-        // SAFETY: the lock is held; `work` does not panic, and does not come back here.
+        // SAFETY: the lock is held; `work` does not panic, and does not call back here.
         let result = work(unsafe { &mut *self.table.get() });
         self.unlock();
         result
@@ -68,7 +68,7 @@ fn shard(address: usize) -> &'static Shard {
     &TABLE[(page >> 57) as usize]
 }
 
-/// Has the processor fetch the place of a block, which is inserted or removed next.
+/// Prefetches the entry of a block that is about to be inserted or removed.
 #[inline(always)]
 pub(super) fn prefetch(address: usize) {
     let shard = shard(address);
@@ -76,7 +76,7 @@ pub(super) fn prefetch(address: usize) {
     block_table::prefetch(outline, key_of(address));
 }
 
-/// Records a block; returns the one that was at this address, which was freed unseen.
+/// Records a block; returns an earlier one at this address, whose free was not seen.
 #[inline(always)]
 pub(super) fn insert(address: usize, block: Block) -> Result<Option<Block>, NoMemory> {
     let shard = shard(address);
@@ -93,7 +93,7 @@ pub(super) fn insert(address: usize, block: Block) -> Result<Option<Block>, NoMe
     Ok(before)
 }
 
-/// Notes that a block holds code, also one that was not recorded. It is live meanwhile.
+/// Notes that a block contains code, even one that was not recorded. It must be live.
 pub(super) fn mark_code(address: usize) -> Result<(), NoMemory> {
     if shard(address).with(|table| table.mark_code(address))? {
         sampling::added(address);
@@ -101,7 +101,7 @@ pub(super) fn mark_code(address: usize) -> Result<(), NoMemory> {
     Ok(())
 }
 
-/// Forgets a block. None if it is unknown: it was allocated before the recording, or is no sample.
+/// Forgets a block. None if it is unknown: it was allocated before the recording, or is not a sample.
 #[inline(always)]
 pub(super) fn remove(address: usize) -> Option<Block> {
     let block = shard(address).with(|table| table.remove(key_of(address)));
@@ -111,19 +111,19 @@ pub(super) fn remove(address: usize) -> Option<Block> {
     block
 }
 
-/// Visits all live blocks, a shard at a time. `visit` must not allocate where that is recorded.
+/// Visits all live blocks, one shard at a time. `visit` must not make recorded allocations.
 pub(super) fn each(mut visit: impl FnMut(Block)) {
     for shard in &TABLE {
         shard.with(|table| table.each(&mut visit));
     }
 }
 
-/// Forgets all blocks, and gives back the memory.
+/// Forgets all blocks and releases their memory.
 pub(super) fn clear() {
     TABLE.iter().for_each(|shard| shard.with(Table::clear));
 }
 
-/// Bytes that the table takes.
+/// Bytes used by the table.
 pub(super) fn memsize() -> usize {
     let sizes = TABLE
         .iter()
@@ -131,12 +131,12 @@ pub(super) fn memsize() -> usize {
     sizes.sum()
 }
 
-/// Takes all locks, for a fork: no other thread is in the middle of a change then.
+/// Takes all locks for a fork, so that no other thread is in the middle of a change.
 pub(super) fn hold() {
     TABLE.iter().for_each(Shard::lock);
 }
 
-/// Releases them, in the parent and in the child.
+/// Releases the locks, in the parent and in the child.
 pub(super) fn release() {
     TABLE.iter().for_each(Shard::unlock);
 }

@@ -1,17 +1,17 @@
-//! Live blocks by address: one table, without locks.
+//! Live blocks by address: a single table, without locks.
 //!
-//! An entry takes 16 bytes, and a table is between 8/15 and 2/3 full once it has grown: 24 to 30 bytes a live block.
+//! An entry takes 16 bytes, and a table that has grown is between 8/15 and 2/3 full: 24 to 30 bytes per live block.
 
 use std::ptr;
 
 use super::block_entry::{Block, CODE, Entry, FREE, NOT_RECORDED, key_of};
 use super::pages;
 
-/// Entries side by side for blocks side by side: two cache lines of the table for 128 bytes of memory. Wider groups make
-/// longer runs of entries that are not at home.
+/// Adjacent entries for adjacent blocks: two cache lines of the table for 128 bytes of memory. Wider groups make longer runs
+/// of displaced entries.
 const GROUP: usize = 8;
 
-/// A table starts with a page of entries, and doubles until it has this many.
+/// A table starts with a page of entries, and doubles up to this number.
 const SMALL: usize = 2048;
 const PAGE: usize = 4096 / size_of::<Entry>();
 
@@ -22,7 +22,7 @@ fn home(groups: u64, address: u64) -> usize {
     group as usize * GROUP + (address >> 1) as usize % GROUP
 }
 
-/// Has the processor fetch where a block is in a table of that outline, which may be out of date.
+/// Prefetches the entry of a block in a table with that outline, which may be out of date.
 #[inline(always)]
 pub(super) fn prefetch((entries, groups): (*mut Entry, u64), address: u64) {
     let place = entries.wrapping_add(home(groups, address));
@@ -56,13 +56,13 @@ impl Table {
         }
     }
 
-    /// Where a block belongs, if nothing is in its way.
+    /// The index where a block belongs unless it is displaced.
     #[inline(always)]
     fn home(&self, address: u64) -> usize {
         home(self.groups, address)
     }
 
-    /// What [`prefetch`] needs.
+    /// The arguments for [`prefetch`].
     pub(super) fn outline(&self) -> (*mut Entry, u64) {
         (self.entries, self.groups)
     }
@@ -72,7 +72,7 @@ impl Table {
         if at + 1 == self.capacity { 0 } else { at + 1 }
     }
 
-    /// Steps of [`Table::next`] from one place to another.
+    /// Steps of [`Table::next`] from one index to another.
     #[inline(always)]
     fn distance(&self, from: usize, to: usize) -> usize {
         if to >= from {
@@ -96,7 +96,7 @@ impl Table {
         unsafe { *self.entries.add(index) = entry }
     }
 
-    /// Where the address is, or else where it would go.
+    /// The index of the address, or else the index to insert it at.
     #[inline(always)]
     fn find(&self, address: u64) -> Result<usize, usize> {
         let mut at = self.home(address);
@@ -112,7 +112,7 @@ impl Table {
         }
     }
 
-    /// The block that was there, which was freed unseen.
+    /// Returns an earlier block at the address, whose free was not seen.
     pub(super) fn insert(&mut self, entry: Entry) -> Result<Option<Block>, NoMemory> {
         if self.used * 3 >= self.capacity * 2 {
             self.grow()?;
@@ -131,7 +131,7 @@ impl Table {
         }
     }
 
-    /// Notes that a block holds code, also one that was not recorded. True if it was not in the table before.
+    /// Notes that a block contains code, even one that was not recorded. True if it was not in the table before.
     pub(super) fn mark_code(&mut self, address: usize) -> Result<bool, NoMemory> {
         if self.used > 0 {
             if let Ok(at) = self.find(key_of(address)) {
@@ -165,7 +165,7 @@ impl Table {
             if entry == FREE {
                 break;
             }
-            // An entry goes into the hole unless that lies before its home.
+            // Move an entry into the hole unless that comes before its home.
             if self.distance(self.home(entry.address()), at) >= self.distance(hole, at) {
                 self.put(hole, entry);
                 hole = at;
@@ -204,7 +204,7 @@ impl Table {
                 self.used += 1;
             }
         }
-        // SAFETY: the entries were copied, and the lock keeps others away.
+        // SAFETY: the entries were copied, and the lock keeps other threads away.
         unsafe { pages::unmap(before.entries, before.capacity) };
         Ok(())
     }
@@ -223,13 +223,13 @@ impl Table {
     }
 
     pub(super) fn clear(&mut self) {
-        // SAFETY: the lock keeps others away.
+        // SAFETY: the lock keeps other threads away.
         unsafe { pages::unmap(self.entries, self.capacity) };
         *self = Table::new();
     }
 }
 
-/// The system has no memory for the table: the block is not recorded.
+/// Out of memory for the table: the block is not recorded.
 #[derive(Debug)]
 pub(super) struct NoMemory;
 
@@ -250,7 +250,7 @@ mod tests {
         }
     }
 
-    /// A generator of its own, so that the sequence is the same on each run.
+    /// Its own random generator, for the same sequence on each run.
     fn next(state: &mut u64) -> u64 {
         *state ^= *state << 13;
         *state ^= *state >> 7;

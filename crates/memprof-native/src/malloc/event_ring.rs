@@ -1,7 +1,7 @@
-//! Events on their way from the hooks to the thread that writes them: a ring of buffers of a bounded size.
+//! Events on their way from the hooks to the writer thread: a bounded ring of buffers.
 //!
-//! There is one for all threads, so that events are in their order: a block is freed after it was allocated, and the peak
-//! is exact. A thread that finds all buffers full waits for the writer, which needs no lock that a thread in a hook may have.
+//! All threads share one ring, which keeps events in order: a block's free follows its allocation, and the peak is exact. A
+//! thread that finds all buffers full waits for the writer, which needs no lock that a thread in a hook may have.
 
 use std::ptr;
 
@@ -9,16 +9,16 @@ use super::block_entry::{MAX_SIZE, SITE_BITS, address_of, key_of};
 use super::pages;
 use super::sites::SiteId;
 
-/// A block of a site was allocated or freed.
+/// The allocation or the free of a block of a site.
 #[derive(Clone, Copy)]
 pub(super) struct Event {
-    /// The size, above it whether it was freed, above that the site, as the table of blocks has them.
+    /// The size, above it whether it was freed, above that the site, as in the table of blocks.
     block: u64,
-    /// The address in eights, as the table has it: to those that look for leaks, the address itself would be a reference.
+    /// The address divided by 8, as in the table: a leak checker would take the plain address for a reference.
     key: u64,
 }
 
-/// Whether it was freed.
+/// Marks a freed block.
 const IS_FREE: u64 = MAX_SIZE + 1;
 
 impl Event {
@@ -36,7 +36,7 @@ impl Event {
         address_of(self.key)
     }
 
-    /// Bytes asked for.
+    /// The requested bytes.
     pub(super) fn size(self) -> u64 {
         self.block & MAX_SIZE
     }
@@ -50,26 +50,26 @@ impl Event {
     }
 }
 
-/// Events of a buffer.
+/// Events per buffer.
 const EVENTS: usize = 1 << 15;
 const BUFFERS: usize = 16;
 
-/// What became of an event.
+/// The outcome of pushing an event.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Pushed {
-    /// It is in a buffer.
+    /// The event is in a buffer.
     Yes,
-    /// It is, and the writer has a full buffer to write.
+    /// The event is in a buffer, and the writer has a full one to write.
     Filled,
     /// All buffers are full.
     Full,
-    /// Nothing is recorded.
+    /// No recording is running.
     Off,
 }
 
-/// Buffers `first` to `first + full - 1` wait for the writer; the one behind them is filled.
+/// Buffers `first` to `first + full - 1` wait for the writer; the next one is being filled.
 pub(super) struct Ring {
-    /// Null until the first recording; then never unmapped.
+    /// Null until the first recording; never unmapped after that.
     events: *mut Event,
     is_on: bool,
     first: usize,
@@ -79,7 +79,7 @@ pub(super) struct Ring {
     lengths: [usize; BUFFERS],
 }
 
-// SAFETY: the events are only reached through the ring.
+// SAFETY: the events are only accessed through the ring.
 unsafe impl Send for Ring {}
 
 impl Ring {
@@ -94,7 +94,7 @@ impl Ring {
         }
     }
 
-    /// Empties it, and takes events from now on. False without memory.
+    /// Empties the ring and starts to accept events. False if out of memory.
     pub(super) fn start(&mut self) -> bool {
         if self.events.is_null() {
             self.events = pages::map(EVENTS * BUFFERS);
@@ -104,7 +104,7 @@ impl Ring {
         self.is_on
     }
 
-    /// Takes no more events; those that it has can still be taken.
+    /// Accepts no more events; those in the ring can still be taken.
     pub(super) fn stop(&mut self) {
         self.is_on = false;
     }
@@ -129,12 +129,12 @@ impl Ring {
     fn put(&mut self, event: Event) {
         let buffer = (self.first + self.full) % BUFFERS;
         debug_assert!(self.used < EVENTS);
-        // SAFETY: a place of the mapping, which has `BUFFERS` times `EVENTS` events.
+        // SAFETY: an index inside the mapping, which has `BUFFERS` times `EVENTS` events.
         unsafe { *self.events.add(buffer * EVENTS + self.used) = event };
         self.used += 1;
     }
 
-    /// The buffer that is filled is for the writer, and the next one is filled. False if there is none.
+    /// Passes the current buffer to the writer and starts the next one. False if none is free.
     fn close(&mut self) -> bool {
         if self.full + 1 == BUFFERS {
             return false;
@@ -145,14 +145,14 @@ impl Ring {
         true
     }
 
-    /// Copies the oldest buffer, and has it filled again. With `partial` also one that is not full.
+    /// Copies the oldest buffer and frees it for reuse. With `partial`, also one that is not full.
     pub(super) fn take(&mut self, partial: bool, into: &mut Vec<Event>) {
         into.clear();
         if self.full == 0 && !(partial && self.used > 0 && self.close()) {
             return;
         }
         let length = self.lengths[self.first].min(EVENTS);
-        // SAFETY: a buffer of the mapping, of which so many events were written (`put`).
+        // SAFETY: a buffer of the mapping, of which this many events were written (`put`).
         let events =
             unsafe { std::slice::from_raw_parts(self.events.add(self.first * EVENTS), length) };
         into.extend_from_slice(events);

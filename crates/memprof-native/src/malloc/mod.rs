@@ -1,8 +1,8 @@
-//! Recording of malloc: which site allocated each live block, and what was allocated and freed there.
+//! Malloc recordings: the site of each live block, and each site's allocations and frees.
 //!
-//! While a recording runs, the allocator's hooks ([`crate::tracers::memory`]) report here. A site is a line of Ruby if the
-//! thread runs Ruby code, which the [`Host`] knows, and else the native code that called the allocator. No block has a
-//! header: a block from before the recording is unknown, and is freed as ever.
+//! While a recording runs, the allocator's hooks ([`crate::tracers::memory`]) report here. If the thread runs Ruby code,
+//! according to the [`Host`], the site is a line of Ruby, else the native code that called the allocator. Blocks have no
+//! header: a block from before the recording is unknown, and freed as usual.
 //!
 //! Rules that keep the program safe:
 //!
@@ -71,29 +71,29 @@ pub use {
     weave::set_interpreter,
 };
 
-/// What is recorded.
+/// Settings of a recording.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// Bytes between samples on average, of which only the blocks that they are in are recorded; counts are estimates then.
-    /// None: all blocks.
+    /// Mean number of bytes between samples; only blocks with a sample are recorded, and counts are estimates. None: all
+    /// blocks.
     pub sample: Option<NonZeroU32>,
-    /// Frames of the interpreter's code that are kept of each stack, innermost first. With one, only the line that allocates.
+    /// Number of interpreter frames to record per stack, innermost first. With 1, only the line that allocates.
     pub stack: usize,
-    /// Native frames, too, with the interpreter's in place of its loop ([`Interpreter`]).
+    /// Whether to record native frames, too, with interpreter frames in place of its loop ([`Interpreter`]).
     pub native: bool,
 }
 
-/// Where an interpreter's own functions are, in native stacks.
+/// The interpreter's own functions in native stacks.
 #[derive(Clone, Debug, Default)]
 pub struct Interpreter {
-    /// The function that runs code of the interpreter: on a stack as often as it was entered from native code.
+    /// The function that runs the interpreter's code: on a stack once per entry from native code.
     pub run: Range<usize>,
-    /// Functions between that one and the native code that it calls: their frames are left out.
+    /// Functions between that one and the native code that it calls; their frames are left out.
     pub between: Vec<Range<usize>>,
 }
 
 impl Default for Settings {
-    /// All blocks, by line.
+    /// Records all blocks, by line.
     fn default() -> Settings {
         Settings {
             sample: None,
@@ -103,40 +103,40 @@ impl Default for Settings {
     }
 }
 
-/// The running line of a program.
+/// The current line of a program.
 #[derive(Clone, Copy, Debug)]
 pub struct Line {
-    /// The file's name, which ends with a NUL and stays as it is until the hook returns.
+    /// The file's name, NUL-terminated and unchanged until the hook returns.
     pub path: *const c_char,
     /// The line.
     pub line: u32,
 }
 
-/// What the calling thread runs.
+/// The calling thread's position in a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Position {
-    /// No code of the interpreter.
+    /// Outside of interpreted code.
     Native,
-    /// Code whose line [`Host::line`] knows.
+    /// Interpreted code; [`Host::line`] knows the line.
     Line,
-    /// The instruction at this address, which is always the same line as long as its block is not freed.
+    /// The instruction at this address, which belongs to the same line until its block is freed.
     Code(usize),
 }
 
-/// A frame of the interpreter's code.
+/// A frame of interpreted code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Running {
-    /// The address behind the instruction that it runs, or that called the next frame.
+    /// The address after the current instruction, or the one that called the next frame.
     pub instruction: usize,
-    /// The interpreter's name for its code, which is not 0.
+    /// The interpreter's id of its code, never 0.
     pub code: usize,
     /// Whether the interpreter was entered from native code with this frame.
     pub is_entry: bool,
-    /// False for a frame that runs no code of the interpreter, as of a method in C: [`Host::follow`] writes those, too.
+    /// False for a frame without interpreted code, such as a method in C: [`Host::follow`] writes those, too.
     pub is_code: bool,
 }
 
-/// What a frame runs. The texts stay as they are until the hook returns.
+/// Description of a frame. The texts stay unchanged until the hook returns.
 #[derive(Clone, Copy, Debug)]
 pub struct Described {
     /// File.
@@ -145,86 +145,86 @@ pub struct Described {
     pub line: u32,
     /// Method.
     pub method: *const [u8],
-    /// The block of the allocator that holds the instruction. As long as it is not freed, the instruction is of that line.
+    /// The allocator's block with the instruction. Until it is freed, the instruction belongs to that line.
     pub block: usize,
-    /// Whether it is the profiler's own: stacks have no such frames.
+    /// Whether the frame belongs to the profiler itself: stacks omit such frames.
     pub is_own: bool,
 }
 
-/// What the recorder asks of the interpreter. All are called inside an allocator's call, on any thread: they must
-/// not allocate where that is recorded, and wait for nothing.
+/// Callbacks into the interpreter. All are called inside an allocator call, on any thread: they must not make recorded
+/// allocations or wait for anything.
 #[derive(Clone, Copy, Debug)]
 pub struct Host {
-    /// Where the calling thread is in the code of the interpreter. Called for each block.
+    /// The calling thread's position in interpreted code. Called for each block.
     pub position: fn() -> Position,
-    /// The block of the allocator that holds the instruction at the position that was just returned; None if it is not known.
+    /// The allocator's block with the instruction at the position just returned; None if unknown.
     pub code_block: fn(usize) -> Option<usize>,
-    /// The line that the calling thread runs; None if it runs no code of the interpreter right now.
+    /// The current line of the calling thread; None if it is not running interpreted code.
     pub line: fn() -> Option<Line>,
-    /// Writes the calling thread's frames, innermost first, and returns how many; 0 if it runs no code of the interpreter
-    /// right now, or they are unknown.
+    /// Writes the calling thread's frames, innermost first, and returns their number; 0 if it is not running interpreted
+    /// code, or they are unknown.
     pub frames: fn(&mut [Running]) -> usize,
-    /// Writes all of them, outermost first, over those that it wrote at the call before, as many as the second argument
-    /// says. Returns how many of these are what they were, and how many frames there are. The third argument: a frame that is
-    /// entered in another way is another one. Of a stack that is too deep for the slice, the outermost frames are missing.
+    /// Writes all frames, outermost first, over those of the previous call, whose number is the second argument. Returns how
+    /// many are unchanged, and the number of frames. With the third argument, a frame that is entered in another way counts
+    /// as changed. If the stack is too deep for the slice, the outermost frames are missing.
     pub follow: fn(&mut [Running], usize, bool) -> (usize, usize),
-    /// What such a frame runs; None if that is not known.
+    /// Describes a frame; None if unknown.
     pub described: fn(Running) -> Option<Described>,
     /// The number of garbage collections so far.
     pub generation: fn() -> u32,
-    /// Whether a file of this path is the profiler's own. Asked once for each line.
+    /// Whether the file with this path belongs to the profiler itself. Called once per line.
     pub is_own: fn(&[u8]) -> bool,
-    /// Whether the calling thread is not to be recorded. Only asked while [`set_quiet`] says that some thread is.
+    /// Whether to exclude the calling thread from the recording. Only called while [`set_quiet`] is on.
     pub is_quiet: fn() -> bool,
 }
 
-/// A site with what was counted there.
+/// A site with its counts.
 #[derive(Clone, Debug)]
 pub struct Site {
-    /// Where it is.
+    /// The site's location.
     pub location: Location,
-    /// What was counted.
+    /// The site's counts.
     pub counts: Counts,
 }
 
 /// A live block of a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LiveBlock {
-    /// Bytes asked for.
+    /// The requested bytes.
     pub size: u64,
     /// Garbage collections since it was allocated.
     pub age: u32,
 }
 
-/// A frame of a stack that allocated.
+/// A frame of an allocating stack.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Frame {
-    /// Where it is.
+    /// The frame's location.
     pub location: Location,
-    /// The method as the interpreter names it; empty if it is not known.
+    /// The method as named by the interpreter; empty if unknown.
     pub method: CString,
 }
 
-/// Where a block is allocated.
+/// The location of an allocation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Location {
     /// A line of Ruby code.
     Line {
-        /// The file as Ruby names it.
+        /// The file as named by Ruby.
         path: CString,
         /// Its line.
         line: u32,
     },
-    /// Native code: the address behind the call.
+    /// Native code: the address after the call.
     Native(usize),
 }
 
-/// Whose code a location is. The greatest of a stack is the one that people call the place of an allocation.
+/// The owner of a location's code. The greatest of a stack is the one reported as the allocation's location.
 #[cfg(interposed)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Origin {
     Native,
-    /// Ruby, but the interpreter's own.
+    /// Ruby code of the interpreter itself.
     Interpreter,
     User,
 }
@@ -252,38 +252,38 @@ impl Described {
     }
 }
 
-/// Up to the first NUL, as functions of C see it.
+/// Up to the first NUL, as C functions see it.
 #[cfg(interposed)]
 fn text(text: *const [u8]) -> CString {
-    // SAFETY: the host's text, which stays as it is until the hook returns.
+    // SAFETY: the host's text, which stays unchanged until the hook returns.
     let bytes = unsafe { &*text };
     let bytes = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
     CString::new(bytes).unwrap_or_default()
 }
 
-/// What was counted at a site. Sizes are in bytes as asked for. In a recording of samples these are estimates.
+/// The counts of a site. Sizes are requested bytes. When sampling, these are estimates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Blocks that were allocated.
+    /// Allocated blocks.
     pub allocations: u64,
     /// Their bytes.
     pub allocated_bytes: u64,
-    /// Blocks that were freed.
+    /// Freed blocks.
     pub frees: u64,
     /// Their bytes.
     pub freed_bytes: u64,
-    /// Sum of the ages at which blocks were freed, in GC generations.
+    /// Sum of the ages of blocks when freed, in GC generations.
     pub age_total: u64,
-    /// The greatest of them.
+    /// The greatest of these ages.
     pub max_lifespan: u64,
-    /// Blocks that are live, those from before a reset among them.
+    /// Live blocks, including those from before a reset.
     pub live: u64,
     /// Their bytes.
     pub live_bytes: u64,
 }
 
 impl Counts {
-    /// Adds what was counted elsewhere.
+    /// Adds counts from elsewhere.
     pub(crate) fn add(&mut self, other: Counts) {
         self.allocations += other.allocations;
         self.allocated_bytes += other.allocated_bytes;

@@ -1,4 +1,4 @@
-//! Addresses of native code in words.
+//! Descriptions of native code addresses.
 
 use std::ffi::{CStr, c_char};
 use std::fs;
@@ -8,9 +8,8 @@ use memprof_recording::{Frame, Native};
 
 use crate::unwind::{JIT, each_mapping};
 
-/// The objects and the functions that addresses lie in, in the form of glibc's `backtrace_symbols`, with the line of its
-/// source behind, as a recording has them: `/lib/libc.so.6(fopen+0x1a) [0x7f0123456789]`. An object has the name that the
-/// kernel knows it by.
+/// The objects and functions at these addresses, in the format of glibc's `backtrace_symbols`, followed by the source line,
+/// as in a recording: `/lib/libc.so.6(fopen+0x1a) [0x7f0123456789]`. Objects have the names known to the kernel.
 #[must_use]
 pub fn describe(addresses: &[usize]) -> Vec<String> {
     let mut frames: Vec<Frame> = (addresses.iter())
@@ -20,7 +19,7 @@ pub fn describe(addresses: &[usize]) -> Vec<String> {
     frames.iter().map(Frame::location).collect()
 }
 
-/// What is known of an address.
+/// Description of an address.
 pub(super) fn native(address: usize) -> Native {
     if address == JIT {
         return Native::jit();
@@ -45,8 +44,8 @@ pub(super) fn native(address: usize) -> Native {
     }
 }
 
-/// The loader knows a library by the name that it was asked for, and a program by the one that it was started with. What is
-/// relative in it may say nothing by now.
+/// The loader knows a library by the name that was requested, and a program by the one that it was started with. A relative
+/// name may no longer be valid.
 fn kernels_name(object: String, base: usize) -> String {
     let path = match object.starts_with('/') {
         true => (fs::canonicalize(&object).ok()).map(|path| path.display().to_string()),
@@ -55,9 +54,9 @@ fn kernels_name(object: String, base: usize) -> String {
     path.unwrap_or(object)
 }
 
-/// The file that is mapped at an address.
+/// The file mapped at an address.
 fn mapped_file(address: usize) -> Option<String> {
-    /// Before the path: range, protection, offset, device, inode.
+    /// Fields before the path: range, protection, offset, device, inode.
     const FIELDS: usize = 5;
     let mut found = None;
     each_mapping(|mapping, line| {
@@ -77,7 +76,7 @@ fn mapped_file(address: usize) -> Option<String> {
     found
 }
 
-/// The function that an address lies in, as far as exported names say, and how far behind its beginning.
+/// The function at an address, as far as exported names show, and the offset in it.
 pub(super) fn function(address: usize) -> Option<(String, usize)> {
     name(&look_up(address)?, address)
 }
@@ -89,9 +88,9 @@ fn name(info: &libc::Dl_info, address: usize) -> Option<(String, usize)> {
 
 fn look_up(address: usize) -> Option<libc::Dl_info> {
     let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: any address may be asked for; the structure is there to be written.
+    // SAFETY: any address is allowed; the structure is there to be written.
     let found = unsafe { libc::dladdr(address as *const _, info.as_mut_ptr()) } != 0;
-    // SAFETY: zeroes, and what the loader wrote.
+    // SAFETY: zeroes, or values written by the loader.
     found.then(|| unsafe { info.assume_init() })
 }
 
@@ -99,7 +98,7 @@ fn text(name: *const c_char) -> Option<String> {
     if name.is_null() {
         return None;
     }
-    // SAFETY: a name of a loaded object, which ends with a NUL.
+    // SAFETY: a name of a loaded object, NUL-terminated.
     let name = unsafe { CStr::from_ptr(name) };
     Some(name.to_string_lossy().into_owned())
 }

@@ -1,4 +1,4 @@
-//! The recording that runs, if any.
+//! The running recording, if any.
 
 use std::io;
 use std::sync::atomic::{
@@ -21,22 +21,22 @@ use crate::{Refused, trace};
 static RECORDS: AtomicBool = AtomicBool::new(false);
 /// Whether some thread is quiet.
 static QUIET: AtomicBool = AtomicBool::new(false);
-/// Blocks that were not recorded: in a signal handler that interrupted the recorder, or without memory.
+/// Blocks that were not recorded: in a signal handler that interrupted the recorder, or out of memory.
 static MISSED: AtomicU64 = AtomicU64::new(0);
 static HOST: AtomicPtr<Host> = AtomicPtr::new(std::ptr::null_mut());
 /// Held while a recording starts or stops.
 static SWITCH: Mutex<()> = Mutex::new(());
 
-/// Starts recording, from nothing. False if a recording runs already, which goes on.
+/// Starts a new recording. False if one is running already, which continues.
 ///
 /// # Errors
 ///
-/// When calls of the allocator can't be interposed in this process.
+/// When allocator calls can't be interposed in this process.
 pub fn start(host: &'static Host, settings: Settings) -> Result<bool, Refused> {
     start_recording(host, settings, None)
 }
 
-/// The same, and writes what is recorded to a file as it comes and goes.
+/// Starts a recording that is written to a file as it runs.
 ///
 /// # Errors
 ///
@@ -82,11 +82,11 @@ fn start_recording(
     Ok(true)
 }
 
-/// Stops recording; what was recorded can be read until the next start. False if none runs.
+/// Stops recording; the results remain readable until the next start. False if no recording is running.
 ///
 /// # Errors
 ///
-/// When the recording went to a file that could not be written to its end. It was stopped nevertheless.
+/// When the recording could not be written completely to its file. It was stopped nevertheless.
 pub fn stop() -> io::Result<bool> {
     let _switch = SWITCH.lock().unwrap_or_else(PoisonError::into_inner);
     if !RECORDS.swap(false, Relaxed) {
@@ -97,24 +97,24 @@ pub fn stop() -> io::Result<bool> {
     Ok(true)
 }
 
-/// Whether a recording runs.
+/// Whether a recording is running.
 #[inline(always)]
 #[must_use]
 pub fn is_recording() -> bool {
     RECORDS.load(Relaxed)
 }
 
-/// Says whether there are threads that are not to be recorded.
+/// Sets whether there are threads that are not to be recorded.
 pub fn set_quiet(quiet: bool) {
     QUIET.store(quiet, Relaxed);
 }
 
-/// Counts from zero again. Live blocks stay known, and count when they are freed.
+/// Resets the counts to zero. Live blocks stay known, and count when they are freed.
 pub fn reset() {
     reading(sites::reset);
 }
 
-/// Takes locks of the tables in `work`, which a signal handler of this thread that allocates must not wait for.
+/// Runs `work`, which locks tables; an allocating signal handler of this thread must not wait for those locks.
 pub(super) fn reading<T: Default>(work: impl FnOnce() -> T) -> T {
     let thread = counters::mine();
     if !thread.enter_recorder() {
@@ -125,19 +125,19 @@ pub(super) fn reading<T: Default>(work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Bytes between samples on average; None if all blocks are recorded.
+/// Mean number of bytes between samples; None if all blocks are recorded.
 #[must_use]
 pub fn sample() -> Option<u64> {
     sampling::period()
 }
 
-/// Blocks that could not be recorded.
+/// Number of blocks that could not be recorded.
 #[must_use]
 pub fn missed() -> u64 {
     MISSED.load(Relaxed)
 }
 
-/// A block was allocated. `caller` is the address behind the call of the allocator.
+/// Records an allocated block. `caller` is the address after the allocator call.
 #[inline(always)]
 pub(crate) fn allocated(address: usize, size: u64, caller: usize) {
     if !sampling::is_on() || sampling::may_be_sample(counters::mine(), size) {
@@ -183,7 +183,7 @@ fn record_inside(thread: &counters::Block, address: usize, size: u64, caller: us
     };
     match block_shards::insert(address, block) {
         Ok(None) => {}
-        // It was freed unseen.
+        // Its free was not seen.
         Ok(Some(before)) => count_free(thread, address, before, block.generation),
         Err(_) => {
             MISSED.fetch_add(1, Relaxed);
@@ -198,7 +198,7 @@ fn record_inside(thread: &counters::Block, address: usize, size: u64, caller: us
     }
 }
 
-/// A block is about to be freed.
+/// Records that a block is about to be freed.
 #[inline(always)]
 pub(crate) fn freed(address: usize) {
     if is_unknown(address) {
@@ -226,7 +226,7 @@ fn is_unknown(address: usize) -> bool {
     sampling::is_on() && !sampling::may_be_known(address)
 }
 
-/// A block is about to be reallocated, and may be somebody else's as soon as it is: it is forgotten meanwhile.
+/// Forgets a block during its reallocation, which may hand its address to another thread.
 pub(crate) fn forget(address: usize) -> Option<Block> {
     let thread = counters::mine();
     if address == 0 || is_unknown(address) || !thread.enter_recorder() {
@@ -237,7 +237,7 @@ pub(crate) fn forget(address: usize) -> Option<Block> {
     block
 }
 
-/// The reallocation is over: the block is where it was if it failed, or is freed.
+/// Records a finished reallocation: if it failed, the block is where it was, else it was freed.
 pub(crate) fn reallocated(before: Option<Block>, from: usize, to: usize, size: u64, caller: usize) {
     let is_freed = to != 0 || size == 0;
     if let Some(block) = before {
@@ -258,7 +258,7 @@ pub(crate) fn reallocated(before: Option<Block>, from: usize, to: usize, size: u
 
 const GENERATIONS: u32 = (1 << GENERATION_BITS) - 1;
 
-/// Counts a block that is not in the table any more. The thread is in the recorder.
+/// Counts a block that was removed from the table. The thread is in the recorder.
 #[inline(always)]
 fn count_free(thread: &counters::Block, address: usize, block: Block, now: u32) {
     if block.holds_code {
@@ -309,9 +309,9 @@ fn site(thread: &counters::Block, host: &Host, caller: usize) -> Option<SiteId> 
     }
 }
 
-/// Locks are held around a fork, so that the child finds whole tables. Meanwhile the thread counts as being in the recorder:
-/// other libraries' functions around the fork may allocate. A thread that forks in a signal handler that interrupted the
-/// recorder can't wait for its own locks: its child does not record.
+/// Locks are held across a fork, so that the child finds consistent tables. Meanwhile the thread counts as being in the
+/// recorder: other libraries' functions around the fork may allocate. A thread that forks in a signal handler that
+/// interrupted the recorder can't wait for its own locks: its child does not record.
 pub(crate) const AT_FORK: AtFork = AtFork {
     before: || {
         let thread = counters::mine();

@@ -1,12 +1,12 @@
-//! Samples of malloc: of each `period` bytes that a thread allocates, one is sampled on average, and the block that it is
-//! in is recorded.
+//! Malloc sampling: on average, one of each `period` bytes that a thread allocates is sampled, and the block around it is
+//! recorded.
 //!
-//! Gaps between samples have an exponential distribution. So a block of S bytes is sampled with the probability
-//! 1 - exp(-S / period), whatever was allocated before, and stands for 1 / that many blocks like it: the estimates are
-//! unbiased. A block is recorded once at most, however many samples are in it.
+//! Gaps between samples are exponentially distributed. So a block of S bytes is sampled with probability p = 1 - exp(-S /
+//! period), whatever was allocated before, and stands for 1 / p blocks like it: the estimates are unbiased. A block is
+//! recorded only once, however many samples it contains.
 //!
-//! All others cost a subtraction when they are allocated. When one is freed, a filter says that it is certainly not in the
-//! table of live blocks. What the filter lets through is looked up there.
+//! All other blocks cost a subtraction when allocated. When a block is freed, a filter usually proves that it is not in the
+//! table of live blocks. Otherwise it is looked up there.
 
 use std::sync::atomic::{
     AtomicU8, AtomicU64,
@@ -18,15 +18,15 @@ use memprof_recording::{Scale, Weight};
 use super::{tallies, thread_memory};
 use crate::counters;
 
-/// Bytes between samples on average; 0: all blocks are recorded.
+/// Mean number of bytes between samples; 0: all blocks are recorded.
 static PERIOD: AtomicU64 = AtomicU64::new(0);
 
-/// Bytes between samples on average. None: all blocks are recorded.
+/// Mean number of bytes between samples. None: all blocks are recorded.
 pub(super) fn period() -> Option<u64> {
     Some(PERIOD.load(Relaxed)).filter(|&period| period > 0)
 }
 
-/// For the recording that starts now. Nothing is in the table of live blocks.
+/// Prepares for a new recording. The table of live blocks must be empty.
 pub(super) fn set_period(period: Option<u64>) {
     PERIOD.store(period.unwrap_or(0), Relaxed);
     FILTER.iter().for_each(|count| count.store(0, Relaxed));
@@ -40,13 +40,13 @@ pub(super) fn is_on() -> bool {
     PERIOD.load(Relaxed) != 0
 }
 
-/// Whether a block that a thread allocates may be recorded. [`is_sample`] decides.
+/// Whether a new block of a thread may be recorded. [`is_sample`] decides.
 #[inline(always)]
 pub(super) fn may_be_sample(thread: &counters::Block, size: u64) -> bool {
     thread.samples(bytes(size))
 }
 
-/// Whether the block is a sample, once [`may_be_sample`] has said so. The thread is in the recorder.
+/// Whether the block is a sample, after [`may_be_sample`] returned true. The thread is in the recorder.
 #[cold]
 pub(super) fn is_sample(thread: &counters::Block, size: u64) -> bool {
     let (Some(period), Some(memory)) = (period(), thread_memory::of(thread)) else {
@@ -66,7 +66,7 @@ pub(super) fn is_sample(thread: &counters::Block, size: u64) -> bool {
     true
 }
 
-/// A block of no bytes counts as one of one byte, so that it is seen at all.
+/// An empty block counts as one byte, so that it can be sampled at all.
 #[inline(always)]
 fn bytes(size: u64) -> u64 {
     size.max(1)
@@ -91,7 +91,7 @@ impl Sampler {
         let random = self.state.wrapping_mul(0x2545_f491_4f6c_dd1d);
         // In (0, 1].
         let uniform = ((random >> 11) + 1) as f64 / (1u64 << 53) as f64;
-        // Rounded down: the block that the gap ends in takes it below 0.
+        // Rounded down: the block at the end of the gap makes it negative.
         (-uniform.ln() * period as f64) as i64
     }
 }
@@ -101,20 +101,20 @@ fn mix(seed: u64) -> u64 {
     (seed ^ seed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb)
 }
 
-/// What a block of that size counts for.
+/// The weight of a block of this size.
 #[inline(always)]
 pub(super) fn weight(size: u64) -> Weight {
     scale().weight(size)
 }
 
-/// How sums of weights become blocks and bytes.
+/// The factors that turn sums of weights into blocks and bytes.
 #[inline(always)]
 pub(super) fn scale() -> Scale {
     Scale::new(period())
 }
 
-/// How many blocks of the table have an address of that hash. One that came to the most stays there. It fits into the
-/// first cache of a processor, beside what the program has there.
+/// Number of blocks in the table per address hash. Saturated counters stay at the maximum. The filter fits into the
+/// first-level cache, along with the program's data.
 static FILTER: [AtomicU8; 1 << FILTER_BITS] = [const { AtomicU8::new(0) }; 1 << FILTER_BITS];
 const FILTER_BITS: u32 = 14;
 
@@ -130,7 +130,7 @@ pub(super) fn may_be_known(address: usize) -> bool {
     filter(address).load(Acquire) != 0
 }
 
-/// A block came into the table; no thread frees it before this returns.
+/// Adds a block of the table to the filter; no thread frees it before this returns.
 #[inline(always)]
 pub(super) fn added(address: usize) {
     if is_on() {
@@ -138,7 +138,7 @@ pub(super) fn added(address: usize) {
     }
 }
 
-/// A block was taken from the table.
+/// Removes a block taken from the table from the filter.
 #[inline(always)]
 pub(super) fn removed(address: usize) {
     if is_on() {
@@ -160,7 +160,7 @@ fn change(address: usize, to: impl Fn(u8) -> u8) {
 mod tests {
     use super::*;
 
-    /// Allocates blocks of known sizes until each run has its estimates.
+    /// Allocates blocks of known sizes, one run per estimate.
     fn estimate(sizes: &[u64], period: u64, seed: u64) -> (f64, f64) {
         let mut sampler = Sampler {
             recording: 0,
@@ -180,7 +180,7 @@ mod tests {
         (scale.blocks(blocks) as f64, scale.bytes(total) as f64)
     }
 
-    /// Sizes as programs have them: many small ones, few that are larger than the period.
+    /// Typical sizes: many small ones, few larger than the period.
     fn sizes() -> Vec<u64> {
         (0..20_000u64)
             .map(|number| match number % 1_000 {
@@ -195,7 +195,7 @@ mod tests {
     fn estimates_are_within_three_sigma_in_200_runs_and_unbiased() {
         let (sizes, period) = (sizes(), 16 * 1024);
         let exact = [sizes.len() as f64, sizes.iter().sum::<u64>() as f64];
-        // The variance of a sum of blocks, each of which is there with its own probability.
+        // The variance of a sum over blocks, each sampled with its own probability.
         let variance = |of: fn(f64) -> f64| -> f64 {
             let each = sizes.iter().map(|&size| {
                 let probability = 1.0 - (-(size as f64) / period as f64).exp();
@@ -213,7 +213,7 @@ mod tests {
                 outside += usize::from((found - exact[of]).abs() > 3.0 * sigma[of]);
             }
         }
-        // Of 400 estimates 1.1 are outside on average.
+        // The expected number of outliers among 400 estimates is 1.1.
         assert!(outside <= 4, "{outside} of 400 outside of 3 sigma");
         for of in 0..2 {
             let mean = sums[of] / 200.0;

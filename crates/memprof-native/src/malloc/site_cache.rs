@@ -1,7 +1,7 @@
-//! The last sites of a thread: by the position of the interpreter in its code, by line, and by address of native code.
+//! A thread's recent sites: by the interpreter's position in its code, by line, and by address of native code.
 //!
-//! A position is the address of an instruction: it stands for a line only as long as the block that holds the code is not
-//! freed. So that block is marked in the table of live blocks, and when a marked one is freed, all threads forget positions.
+//! A position is the address of an instruction: it identifies a line only until the block with the code is freed. So that
+//! block is marked in the table of live blocks, and freeing it makes all threads forget positions.
 
 use std::ffi::{CStr, c_char};
 use std::ptr;
@@ -13,31 +13,31 @@ use std::sync::atomic::{
 use super::sites::{self, SiteId};
 use super::{Host, Line, Location, Origin, Position, Running, block_shards};
 
-/// Raised when positions may stand for other lines than before.
+/// Incremented when positions may stand for other lines than before.
 static CODE: AtomicU64 = AtomicU64::new(1);
-/// A position did not stand for its line: they are not used any more.
+/// Set once a position did not match its line: positions are then no longer used.
 static POSITIONS_DISABLED: AtomicBool = AtomicBool::new(false);
 
-/// Code was freed, or may have been.
+/// Forgets positions because code was freed, or may have been.
 #[cold]
 pub(super) fn forget_positions() {
     CODE.fetch_add(1, Release);
 }
 
-/// A number that is another one after positions were forgotten.
+/// A number that changes when positions are forgotten.
 #[inline(always)]
 pub(super) fn code() -> u64 {
     CODE.load(Acquire)
 }
 
-/// Positions are not to be used any more: one did not stand for its line.
+/// Stops using positions: one did not match its line.
 #[cold]
 pub(super) fn disable_positions() {
     POSITIONS_DISABLED.store(true, Relaxed);
     forget_positions();
 }
 
-/// For the recording that starts now.
+/// Prepares for a new recording.
 pub(super) fn start() {
     POSITIONS_DISABLED.store(false, Relaxed);
     forget_positions();
@@ -48,20 +48,20 @@ pub(super) fn positions_disabled() -> bool {
 }
 
 const CACHED: usize = 512;
-/// Positions of a thread that are compared with their lines before they are believed.
+/// Number of positions that a thread compares with their lines before trusting them.
 pub(super) const ENOUGH: u32 = 64;
 
-/// In place of the site of a position: its code is the interpreter's own, and the line is that of its caller.
+/// In place of the site of a position in the interpreter's own code, whose line is its caller's.
 const CALLERS: SiteId = SiteId(u32::MAX);
-/// In place of the site of the profiler's own code, whose blocks are not recorded.
+/// In place of a site of the profiler's own code, whose blocks are not recorded.
 pub(super) const OWN: SiteId = SiteId(u32::MAX - 1);
-/// Frames that are searched for a caller outside of the interpreter's own code.
+/// Number of frames to search for a caller outside of the interpreter's own code.
 const SEARCHED: usize = 16;
 
 /// All zero: an empty cache.
 pub(super) struct SiteCache {
     positions: [At; CACHED],
-    /// The value of [`CODE`] for which the positions hold.
+    /// The value of [`CODE`] for which the positions are valid.
     code: u64,
     checked: u32,
     lines: [Cached; CACHED],
@@ -75,17 +75,17 @@ struct At {
 
 #[derive(Clone, Copy)]
 struct Cached {
-    /// The path's address, or that of native code.
+    /// The address of the path or of native code.
     address: usize,
     line: u32,
     site: SiteId,
-    /// The path of the site, which is never freed; null for native code. The text is compared, as another one may have
-    /// come to the same address.
+    /// The path of the site, which is never freed; null for native code. The text is compared, as another path may be at the
+    /// same address now.
     path: *const c_char,
 }
 
 impl SiteCache {
-    /// Where the calling thread is; `caller` is the native code that called the allocator.
+    /// The calling thread's site; `caller` is the native code that called the allocator.
     #[inline(always)]
     pub(super) fn site(&mut self, host: &Host, caller: usize) -> Option<SiteId> {
         match (host.position)() {
@@ -132,7 +132,7 @@ impl SiteCache {
         }
     }
 
-    /// Forgets positions that may stand for other lines by now.
+    /// Forgets positions that may be out of date.
     fn renew(&mut self) {
         let code = code();
         if self.code != code {
@@ -141,7 +141,7 @@ impl SiteCache {
         }
     }
 
-    /// A position stands for this site as long as the block is not freed.
+    /// Maps a position to this site until the block is freed.
     fn learn(&mut self, position: usize, block: Option<usize>, site: SiteId) {
         let is_marked = |block| block_shards::mark_code(block).is_ok();
         if !positions_disabled() && block.is_some_and(is_marked) {
@@ -149,7 +149,7 @@ impl SiteCache {
         }
     }
 
-    /// The line that runs; its caller's if the interpreter's own code does.
+    /// The current line, or its caller's in the interpreter's own code.
     fn line_or_native(&mut self, host: &Host, caller: usize) -> Option<SiteId> {
         let Some(line) = (host.line)() else {
             return self.native(caller);
@@ -163,7 +163,7 @@ impl SiteCache {
         users.or_else(|| unsafe { self.line(host, line) })
     }
 
-    /// The innermost line that is not the interpreter's own. None if it is too far out, or frames are unknown.
+    /// The innermost line outside of the interpreter's own code. None if it is too far out, or frames are unknown.
     fn users_line(&mut self, host: &Host) -> Option<SiteId> {
         if positions_disabled() {
             return None;
@@ -199,7 +199,7 @@ impl SiteCache {
     ///
     /// # Safety
     ///
-    /// The path ends with a NUL, and stays as it is meanwhile.
+    /// The path is NUL-terminated and stays unchanged meanwhile.
     #[inline(always)]
     unsafe fn line(&mut self, host: &Host, line: Line) -> Option<SiteId> {
         let cached = &mut self.lines[place(line.path as usize, line.line)];
@@ -251,7 +251,7 @@ fn is_own(host: &Host, line: Line) -> bool {
     (host.is_own)(unsafe { CStr::from_ptr(line.path) }.to_bytes())
 }
 
-/// A site without a cache, for threads that can't be given one.
+/// Finds a site without a cache, for threads that can't have one.
 pub(super) fn site_without_cache(host: &Host, caller: usize) -> Option<SiteId> {
     sites::intern_location(match (host.line)() {
         Some(line) if is_own(host, line) => return Some(OWN),
@@ -414,7 +414,7 @@ mod tests {
     fn another_path_at_the_same_address_is_another_site() {
         let cache = cache();
         let mut text = *b"/app/one.rb\0";
-        // SAFETY: both times a text with a NUL behind it.
+        // SAFETY: both times a NUL-terminated text.
         let one = unsafe { cache.line(&HOST, at(text.as_ptr().cast(), 7)) }.unwrap();
         text[5..8].copy_from_slice(b"two");
         // SAFETY: as above.

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::{Counts, sampling};
 
-/// What is counted at a site.
+/// The sums counted at a site.
 pub(super) type Sums = [u64; SUMS];
 pub(super) const ALLOCATIONS: usize = 0;
 pub(super) const ALLOCATED_BYTES: usize = 1;
@@ -13,11 +13,11 @@ pub(super) const FREED_BYTES: usize = 3;
 pub(super) const AGES: usize = 4;
 pub(super) const SUMS: usize = 5;
 
-/// The counters of a site. Others read them while threads count.
+/// The counters of a site. Other threads may read them during counting.
 #[derive(Default)]
 pub(super) struct Counters {
     pub(super) sums: [AtomicU64; SUMS],
-    /// The sums at the last reset, those of threads included.
+    /// The sums at the last reset, including those of threads.
     pub(super) at_reset: [AtomicU64; SUMS],
     pub(super) max_lifespan: AtomicU64,
 }
@@ -31,7 +31,7 @@ impl Counters {
         }
     }
 
-    /// `elsewhere` is what threads have counted on their own.
+    /// The sums, including `elsewhere`, which threads have counted on their own.
     pub(super) fn sums(&self, elsewhere: Sums) -> Sums {
         std::array::from_fn(|at| self.sums[at].load(Relaxed).wrapping_add(elsewhere[at]))
     }

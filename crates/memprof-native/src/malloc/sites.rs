@@ -1,7 +1,7 @@
-//! Where blocks are allocated: a line of Ruby, or an address of native code, each with its callers if stacks are recorded;
-//! and the counters of each such site.
+//! Allocation sites: a line of Ruby or an address of native code, each with its callers if stacks are recorded, and the
+//! counters of each site.
 //!
-//! Threads count in [`Tallies`] of their own; what these have no place for is counted here. A site's counts are the sum.
+//! Threads count in their own [`Tallies`]; counts that do not fit there are added here. A site's counts are the sum.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char};
@@ -22,7 +22,7 @@ use super::{Counts, Frame, Line, Location, Site, pages};
 use crate::counters;
 use crate::lock::Lock;
 
-/// A site's number. The first is 0.
+/// A site's number, starting at 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct SiteId(pub u32);
 
@@ -33,25 +33,25 @@ type Chunk = [Counters; SITES_A_CHUNK];
 static COUNTERS: [AtomicPtr<Chunk>; CHUNKS] = [const { AtomicPtr::new(ptr::null_mut()) }; CHUNKS];
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// A site is a node in the tree of stacks: a frame, and the site of its caller.
+/// A site is a node in the tree of stacks: a frame and its caller's site.
 struct Node {
-    /// 0: none, or none that is kept; else the caller's number + 1.
+    /// The caller's number + 1; 0: no caller, or none recorded.
     caller: u32,
     frame: u32,
-    /// The frame whose location is the site's: the innermost line of a user, else of Ruby, else native code.
+    /// The frame with the site's location: the innermost line of user code, else of Ruby, else native code.
     at: u32,
-    /// Frames of the interpreter in the stack that ends here.
+    /// Number of interpreter frames in the stack that ends here.
     depth: u32,
 }
 
-/// Nodes of stacks, at most: some 200 MB. When there are as many, a stack that was not met before is only its line.
+/// Limit on stack nodes, about 200 MB. Beyond it, only the line of a new stack is recorded.
 const MOST_NODES: usize = 1 << 20;
 
-/// The sites by number, and back. A frame is kept for as long as the process lives: caches name its path by address.
+/// Maps sites to numbers and back. Frames are never dropped: caches refer to their paths by address.
 #[derive(Default)]
 struct Table {
     nodes: Vec<Node>,
-    /// Sites by caller and frame, as [`Node`] has them.
+    /// Sites by caller and frame, as in [`Node`].
     ids: HashMap<(u32, u32), SiteId>,
     frames: Vec<Frame>,
     frame_ids: HashMap<Frame, u32>,
@@ -59,23 +59,23 @@ struct Table {
     at: HashMap<Location, Vec<SiteId>>,
 }
 
-/// Frames of the interpreter that are wanted of each stack.
+/// Number of interpreter frames wanted per stack.
 static WANTED: AtomicU32 = AtomicU32::new(u32::MAX);
 
-/// For the recording that starts now.
+/// Prepares for a new recording.
 pub(super) fn want(frames: usize) {
     WANTED.store(u32::try_from(frames).unwrap_or(u32::MAX).max(1), Relaxed);
 }
 
-/// Its lock is held, too, while counts move from a thread to the site, and while they are read.
+/// The lock is also held while counts move from a thread to the site, and while they are read.
 static TABLE: Lock<Option<Table>> = Lock::new(None);
 
 fn with_table<T>(work: impl FnOnce(&mut Table) -> T) -> T {
     TABLE.with(|table| work(table.get_or_insert_default()))
 }
 
-/// The site of a frame that this caller has called. None if there are as many sites as there may be, or no memory.
-/// Allocates; what this library allocates is not recorded.
+/// The site of a frame with this caller. None if there are too many sites, or no memory is left. Allocates; this library's
+/// own allocations are not recorded.
 #[cold]
 pub(super) fn intern(caller: Option<SiteId>, frame: Frame) -> Option<SiteId> {
     with_table(|table| {
@@ -112,7 +112,7 @@ pub(super) fn intern(caller: Option<SiteId>, frame: Frame) -> Option<SiteId> {
     })
 }
 
-/// The site of a location whose callers are not kept.
+/// The site of a location without its callers.
 pub(super) fn intern_location(location: Location) -> Option<SiteId> {
     let method = CString::default();
     intern(None, Frame { location, method })
@@ -129,7 +129,7 @@ impl Table {
         Some(id)
     }
 
-    /// The frame whose location a site of this caller and frame has.
+    /// The frame that gives a site with this caller and frame its location.
     fn location_of(&self, caller: u32, frame: u32) -> u32 {
         let origin = |frame: u32| self.frames[frame as usize].location.origin();
         let callers = caller.checked_sub(1);
@@ -149,8 +149,7 @@ impl Table {
         depth + u32::from(!self.is_native(frame))
     }
 
-    /// The frames of a stack that are wanted, innermost first: so many of the interpreter's, and the native ones inside of
-    /// the next.
+    /// The wanted frames of a stack, innermost first: `wanted` interpreter frames, and the native ones up to the next.
     fn innermost(&self, site: SiteId, wanted: u32) -> impl Iterator<Item = u32> {
         let mut left = wanted;
         let mut next = Some(site.0);
@@ -173,16 +172,16 @@ impl Table {
 ///
 /// # Safety
 ///
-/// The path ends with a NUL, and stays as it is meanwhile.
+/// The path is NUL-terminated and stays unchanged meanwhile.
 pub(super) unsafe fn line(line: Line) -> Location {
     Location::Line {
-        // SAFETY: the caller's.
+        // SAFETY: the caller's promise.
         path: unsafe { CStr::from_ptr(line.path) }.to_owned(),
         line: line.line,
     }
 }
 
-/// The sites of a location that was met already.
+/// The known sites of a location.
 pub(super) fn find(location: &Location) -> Vec<SiteId> {
     with_table(|table| table.at.get(location).cloned().unwrap_or_default())
 }
@@ -196,7 +195,7 @@ pub(super) fn node(site: SiteId) -> (Option<SiteId>, Frame) {
     })
 }
 
-/// The frames of a stack that are wanted, innermost first, if it has more than these.
+/// The wanted frames of a stack, innermost first, if it has more than those.
 pub(super) fn cut(site: SiteId) -> Option<Vec<Frame>> {
     with_table(|table| {
         let wanted = WANTED.load(Relaxed);
@@ -209,8 +208,7 @@ pub(super) fn cut(site: SiteId) -> Option<Vec<Frame>> {
     })
 }
 
-/// The text of a site's path; null if it is native code. Frames are never dropped, and the text of a CString does not
-/// move with it.
+/// The text of a site's path; null for native code. Frames are never dropped, and moving a CString does not move its text.
 pub(super) fn path_of(site: SiteId) -> *const c_char {
     with_table(|table| match table.location(site) {
         Location::Line { path, .. } => path.as_ptr(),
@@ -228,12 +226,12 @@ fn counters(site: SiteId) -> &'static Counters {
         site.0 as usize / SITES_A_CHUNK,
         site.0 as usize % SITES_A_CHUNK,
     );
-    // SAFETY: a site has its number only once its chunk is mapped (`intern`), and chunks are never unmapped; zeroed bytes
+    // SAFETY: a site gets its number only after its chunk is mapped (`intern`), and chunks are never unmapped; zeroed bytes
     // are valid counters.
     unsafe { &(*COUNTERS[chunk].load(Acquire))[place] }
 }
 
-/// A block was allocated by a thread that has these tallies.
+/// Counts a block allocated by a thread with these tallies.
 #[inline(always)]
 pub(super) fn count_allocation(tallies: Option<&Tallies>, site: SiteId, weight: Weight) {
     match tallies.and_then(|tallies| tallies.of(site)) {
@@ -245,7 +243,7 @@ pub(super) fn count_allocation(tallies: Option<&Tallies>, site: SiteId, weight: 
     }
 }
 
-/// A block was freed at that age, in generations.
+/// Counts a block freed at this age, in generations.
 #[inline(always)]
 pub(super) fn count_free(tallies: Option<&Tallies>, site: SiteId, weight: Weight, age: u64) {
     match tallies.and_then(|tallies| tallies.of(site)) {
@@ -264,12 +262,12 @@ pub(super) fn count_free(tallies: Option<&Tallies>, site: SiteId, weight: Weight
     }
 }
 
-/// Moves what a thread has counted to the site, while no other thread reads. `take` returns it, and zeroes it there.
+/// Moves a thread's counts to the site, while no other thread reads. `take` returns and zeroes them.
 pub(super) fn move_here(site: SiteId, take: impl FnOnce() -> Sums) {
     TABLE.with(|_| counters(site).add(take()));
 }
 
-/// What threads have counted on their own. The lock is held meanwhile.
+/// The memory of all threads, with counts of their own. The lock must be held.
 fn memories() -> impl Iterator<Item = &'static ThreadMemory> {
     counters::blocks().filter_map(|block| block.existing_recorder_memory())
 }
@@ -292,7 +290,7 @@ fn add(sums: &mut Sums, more: Sums) {
     }
 }
 
-/// What was counted at these sites together.
+/// The total counts of these sites.
 pub(super) fn counts(sites: &[SiteId]) -> Counts {
     TABLE.with(|_| {
         let mut all = Counts::default();
@@ -307,7 +305,7 @@ pub(super) fn counts(sites: &[SiteId]) -> Counts {
     })
 }
 
-/// All locations where something was counted.
+/// All locations with counts.
 pub(super) fn counted() -> Vec<Site> {
     let mut found: HashMap<Location, Counts> = HashMap::new();
     with_table(|table| {
@@ -330,7 +328,7 @@ pub(super) fn counted() -> Vec<Site> {
         .collect()
 }
 
-/// The sites where something was counted as a tree, of which each stack has as many frames as are wanted; and the counts.
+/// The sites with counts as a tree, whose stacks have as many frames as are wanted; and the counts.
 pub(super) fn tree() -> (Vec<Frame>, Vec<memprof_recording::Node>, Vec<(u32, Counts)>) {
     with_table(|table| {
         let wanted = WANTED.load(Relaxed);
@@ -360,7 +358,7 @@ pub(super) fn tree() -> (Vec<Frame>, Vec<memprof_recording::Node>, Vec<(u32, Cou
     })
 }
 
-/// Counts from zero again; what is live stays so.
+/// Resets the counts to zero; live blocks stay live.
 pub(super) fn reset() {
     TABLE.with(|_| {
         for (site, sums) in all().zip(tallied()) {
@@ -373,7 +371,7 @@ pub(super) fn reset() {
     });
 }
 
-/// Forgets all counts. Those of threads are of an earlier recording from now on.
+/// Clears all counts. Those of threads now belong to an earlier recording.
 pub(super) fn clear() {
     TABLE.with(|_| {
         super::tallies::start_recording();
@@ -388,12 +386,12 @@ pub(super) fn clear() {
     });
 }
 
-/// Takes the lock, for a fork.
+/// Takes the lock for a fork.
 pub(super) fn hold() {
     TABLE.take();
 }
 
-/// Releases it, in the parent and in the child.
+/// Releases the lock, in the parent and in the child.
 pub(super) fn release() {
     TABLE.release();
 }

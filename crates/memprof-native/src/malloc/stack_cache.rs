@@ -1,10 +1,10 @@
-//! The last stack of a thread, and the sites of those before: a stack is mostly the last one but for a few frames.
+//! The last stack of a thread, and the sites of earlier ones: most stacks differ from the last one in a few frames only.
 //!
-//! Frames are known by their instructions, as in [`site_cache`]. A stack is followed from its outermost
-//! frame inwards through the tree of sites: as far as it is the last one nothing is looked up, and from there on each frame
-//! by its caller's site and its instruction. Native frames are known by their return addresses. A stack is followed whole,
-//! however few of its frames are wanted: of so many innermost ones, the outermost is another one with each call, and with it
-//! the sites of all. What is wanted is cut off when sites are read ([`sites::cut`]).
+//! Frames are identified by their instructions, as in [`site_cache`], native frames by their return addresses. A stack is
+//! followed from its outermost frame inwards through the tree of sites: frames shared with the last stack need no lookup,
+//! the others are looked up by their caller's site and their instruction. A stack is always followed as a whole: the
+//! outermost of its n innermost frames changes with each call, and with it the sites of all of them. The unwanted frames are
+//! cut off when sites are read ([`sites::cut`]).
 
 use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -16,15 +16,15 @@ use super::{Frame, Host, Location, Origin, Running, Settings, block_shards, text
 use crate::unwind::walker::End;
 use crate::unwind::{self, Walker};
 
-/// Frames whose sites are remembered.
+/// Number of frames with cached sites.
 const CACHED: usize = 1 << 15;
 
 /// Whether stacks are recorded.
 static IS_ON: AtomicBool = AtomicBool::new(false);
-/// Whether native frames are.
+/// Whether native frames are recorded.
 static WITH_NATIVE: AtomicBool = AtomicBool::new(false);
 
-/// For the recording that starts now. Not in a hook.
+/// Prepares for a new recording. Not to be called in a hook.
 pub(super) fn prepare(settings: Settings) {
     if settings.native {
         unwind::prepare();
@@ -40,24 +40,24 @@ pub(super) fn is_on() -> bool {
     IS_ON.load(Relaxed)
 }
 
-/// A frame below its callers. Without an instruction: none.
+/// A frame below its callers. Without an instruction: an empty slot.
 #[derive(Clone, Copy)]
 struct Step {
     instruction: usize,
     /// The caller's site.
     caller: Option<SiteId>,
-    /// Its own; that of its caller if it has none.
+    /// The frame's own site, or its caller's if it has none.
     site: Option<SiteId>,
-    /// The code that there was then ([`site_cache::code`]).
+    /// The code version at that time ([`site_cache::code`]).
     code: u64,
 }
 
-/// A frame of a stack, with all that it was called from.
+/// A frame of a stack, including all its callers.
 #[derive(Clone, Copy, Default)]
 struct Reached {
     instruction: usize,
     site: Option<SiteId>,
-    /// Whether the profiler's own frames are among them, and whether others are.
+    /// Whether frames of the profiler are among them, and whether others are.
     has_own: bool,
     has_users: bool,
 }
@@ -67,17 +67,17 @@ pub(super) struct StackCache {
     /// The interpreter's frames, outermost first.
     running: [Running; MOST_FRAMES],
     running_length: usize,
-    /// Of a stack with native frames: both.
+    /// Both kinds of frames, for stacks with native ones.
     woven: Woven,
-    /// The native ones and the interpreter's, innermost first, if they must be woven that way.
+    /// Native frames and the interpreter's, innermost first, if they must be woven that way.
     native: [usize; MOST_FRAMES],
     inner: [Running; MOST_FRAMES],
-    /// The last stack, outermost frame first: one for each of the interpreter's frames, or of both.
+    /// The last stack, outermost frame first: an element for each interpreter frame, or for each frame of both kinds.
     last: [Reached; MOST_FRAMES],
     length: usize,
-    /// The code that there was then.
+    /// The code version at that time.
     code: u64,
-    /// Stacks that were compared with the line that the interpreter says.
+    /// Number of stacks compared with the interpreter's current line.
     checked: u32,
     steps: [Step; CACHED],
     walker: Walker,
@@ -85,7 +85,7 @@ pub(super) struct StackCache {
 
 impl StackCache {
     /// The site of the calling thread's stack; `caller` is the native code that called the allocator. None if it has none,
-    /// or its frames are unknown; [`OWN`] if all its code of Ruby is the profiler's own.
+    /// or its frames are unknown; [`OWN`] if all its Ruby code belongs to the profiler.
     pub(super) fn site(&mut self, host: &Host, caller: usize) -> Option<SiteId> {
         if site_cache::positions_disabled() {
             return None;
@@ -129,7 +129,7 @@ impl StackCache {
         Some(self.reached(count))
     }
 
-    /// The same with the native frames between them.
+    /// Follows the interpreter's frames with the native ones between them.
     fn woven(&mut self, host: &Host, caller: usize) -> Option<Reached> {
         let (same, count) = (host.follow)(&mut self.running, self.running_length, true);
         let running = Followed {
@@ -165,7 +165,7 @@ impl StackCache {
         Some(self.reached(length))
     }
 
-    /// Weaves a stack whose outermost frames are not known, and returns how many of the outermost are what they were.
+    /// Weaves a stack whose outermost frames are unknown, and returns how many of the outermost ones are unchanged.
     #[cold]
     fn weave_inwards(&mut self, running: usize) -> usize {
         let native = self.walker.write(&mut self.native);
@@ -186,7 +186,7 @@ impl StackCache {
         known.zip(&frames[..length]).take_while(is_same).count()
     }
 
-    /// What the outermost frames lead to, so many of them.
+    /// The result of following this many of the outermost frames.
     #[inline(always)]
     fn reached(&self, count: usize) -> Reached {
         match count {
@@ -198,7 +198,7 @@ impl StackCache {
     #[inline(always)]
     fn reach(&mut self, host: &Host, callers: Reached, frame: Running) -> Option<Reached> {
         let site = self.step(host, callers.site, frame)?;
-        // A frame of the profiler's own has its caller's site.
+        // A frame of the profiler has its caller's site.
         Some(Reached {
             instruction: frame.instruction,
             site,
@@ -207,7 +207,7 @@ impl StackCache {
         })
     }
 
-    /// None if the innermost frame is not on the line that the interpreter says.
+    /// None if the innermost frame does not match the interpreter's current line.
     #[cold]
     fn check(&mut self, host: &Host) -> Option<()> {
         let mut innermost = [Running::default()];
@@ -215,8 +215,8 @@ impl StackCache {
             return Some(());
         }
         let (said, line) = ((host.described)(innermost[0])?, (host.line)()?);
-        // A frame that runs no code is not among `frames`: one has no line in which a file is loaded, and that of an
-        // extension the interpreter's own.
+        // Frames without code are not among `frames`: one that loads a file has no line, and an extension's has the
+        // interpreter's own.
         if line.line == 0 {
             return Some(());
         }
@@ -234,7 +234,7 @@ impl StackCache {
         Some(())
     }
 
-    /// The site of a frame: its caller's if it is the profiler's own.
+    /// The site of a frame, or its caller's if the frame belongs to the profiler.
     #[inline(always)]
     fn step(
         &mut self,
@@ -266,7 +266,7 @@ impl StackCache {
             })
         } else {
             let said = (host.described)(frame)?;
-            // Without that mark, nothing says when the instruction is another line's.
+            // Without the mark, a change of the instruction's line would go unnoticed.
             block_shards::mark_code(said.block).ok()?;
             (!said.is_own).then(|| Frame {
                 location: said.location(),

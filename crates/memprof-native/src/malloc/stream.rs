@@ -1,8 +1,8 @@
-//! A recording that goes to a file while it runs: a thread takes the events of the hooks and writes them in blocks.
+//! A recording written to a file while it runs: a thread takes the events of the hooks and writes them in blocks.
 //!
-//! The thread takes no lock that a thread in a hook may have for long, and none of the loader's, so that hooks may wait for
-//! it; it never waits for itself. It blocks all signals. When the file can't be written, the events end and the program goes on. A forked child has no
-//! such thread, and records in memory only.
+//! The thread takes none of the loader's locks, nor any that a thread in a hook may hold for long, so hooks may wait for it;
+//! it never waits for itself. It blocks all signals. If the file can't be written, the events end and the program continues.
+//! A forked child lacks this thread, and records in memory only.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -22,20 +22,20 @@ use crate::lock::Lock;
 use crate::process::maps::{self, Mapping};
 use crate::unwind::JIT;
 
-/// Where a recording goes.
+/// The destination of a recording.
 #[derive(Debug)]
 pub struct Stream {
-    /// Empty, open for writing.
+    /// An empty file, open for writing.
     pub file: File,
-    /// What is run, for those that read the recording.
+    /// The command being run, shown to readers of the recording.
     pub command: String,
     /// Whether events have addresses.
     pub addresses: bool,
 }
 
-/// Whether events are taken: a look at this costs less than the lock.
+/// Whether events are recorded: checking this is cheaper than taking the lock.
 static IS_ON: AtomicBool = AtomicBool::new(false);
-/// The thread that writes, as soon as it is about to.
+/// The writer thread, set just before it starts to write.
 static WRITING: AtomicUsize = AtomicUsize::new(0);
 static RING: Lock<Ring> = Lock::new(Ring::new());
 static WRITER: Lock<Option<Writer>> = Lock::new(None);
@@ -47,15 +47,15 @@ struct Writer {
     pid: u32,
 }
 
-/// How often what there is goes to the file.
+/// Interval for writing events to the file.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// How often the file says what the time and the memory are, where nothing else happens: `sh` that waits for a program is not
-/// to have a larger file than that.
+/// Interval for writing time and memory when nothing else happens: it keeps the file small for a `sh` that just waits for a
+/// program.
 const IDLE: Duration = Duration::from_secs(1);
-/// How long a hook waits before it looks for room again.
+/// Pause of a hook before it looks for room again.
 const PAUSE: Duration = Duration::from_micros(200);
 
-/// Starts the thread. Call before blocks are recorded.
+/// Starts the thread. Must be called before blocks are recorded.
 pub(super) fn start(stream: Stream) -> io::Result<()> {
     let Stream {
         file,
@@ -77,14 +77,14 @@ pub(super) fn start(stream: Stream) -> io::Result<()> {
         maps: Vec::new(),
         since: Instant::now(),
     };
-    // Before there is the thread, which ends when it is off.
+    // Set before the thread starts, which ends when it is off.
     IS_ON.store(true, Relaxed);
     WRITING.store(0, Relaxed);
     let thread = without_signals(|| {
         thread::Builder::new()
             .name("memprof malloc".to_owned())
             .spawn(move || {
-                // libc allocates for what a thread has: now, and not when that is recorded.
+                // Makes libc allocate the thread's data now, before allocations are recorded.
                 thread::park_timeout(Duration::ZERO);
                 // SAFETY: has no conditions.
                 WRITING.store(unsafe { libc::pthread_self() } as usize, Relaxed);
@@ -98,19 +98,19 @@ pub(super) fn start(stream: Stream) -> io::Result<()> {
     let handle = thread.thread().clone();
     let pid = std::process::id();
     drop(WOKEN.with(|woken| woken.replace(handle)));
-    // One that is left is of the parent of this process.
+    // A writer left from before a fork belongs to the parent.
     mem::forget(WRITER.with(|writer| writer.replace(Writer { thread, pid })));
     Ok(())
 }
 
-/// In this order: the thread ends when it finds the ring empty after that.
+/// In this order: the thread ends when it then finds the ring empty.
 fn stop() {
     RING.with(Ring::stop);
     IS_ON.store(false, Relaxed);
 }
 
-/// Writes what is left. An error: the file could not be written at some time, and ends there. Call when no more blocks are
-/// recorded.
+/// Writes the remaining events. Fails if the file could not be written at some point, where it ends. Must be called when no
+/// more blocks are recorded.
 pub(super) fn finish() -> io::Result<()> {
     stop();
     let writer = WRITER.with(Option::take);
@@ -128,7 +128,7 @@ pub(super) fn finish() -> io::Result<()> {
     result.unwrap_or_else(|_| Err(io::Error::other("the thread that writes failed")))
 }
 
-/// A block was allocated or freed. The thread is in the recorder.
+/// Pushes the allocation or the free of a block. The thread is in the recorder.
 #[inline(always)]
 pub(super) fn push(address: usize, site: SiteId, size: u64, is_free: bool) {
     if IS_ON.load(Relaxed) {
@@ -158,30 +158,30 @@ fn wake() {
     WOKEN.with(|woken| woken.as_ref().map(Thread::unpark));
 }
 
-/// Takes the locks, for a fork.
+/// Takes the locks for a fork.
 pub(super) fn hold() {
     WRITER.take();
     WOKEN.take();
     RING.take();
 }
 
-/// Releases them, in the parent and in the child.
+/// Releases the locks, in the parent and in the child.
 pub(super) fn release() {
     RING.release();
     WOKEN.release();
     WRITER.release();
 }
 
-/// In the child of a fork: the thread is the parent's.
+/// Turns the stream off in the child of a fork: the thread is the parent's.
 pub(super) fn abandon() {
     IS_ON.store(false, Relaxed);
 }
 
-/// Runs `work` while this thread blocks all signals; a thread that it starts does from its first instruction on.
+/// Runs `work` with all signals blocked; a thread that it starts has them blocked from its first instruction.
 fn without_signals<T>(work: impl FnOnce() -> T) -> T {
     let mut before = MaybeUninit::<libc::sigset_t>::uninit();
     let mut all = MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: the sets are there to be written, and `all` is before it is read.
+    // SAFETY: the sets are there to be written, and `all` is written before it is read.
     unsafe {
         libc::sigfillset(all.as_mut_ptr());
         libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
@@ -192,21 +192,21 @@ fn without_signals<T>(work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// What the thread has.
+/// The writer thread's state.
 struct Output {
     blocks: BlockWriter<HeldFile>,
     addresses: bool,
-    /// The node of each site; 0: it has none yet.
+    /// The node of each site; 0: none yet.
     known: Vec<u32>,
-    /// The nodes of stacks that are cut, by parent and frame.
+    /// The nodes of truncated stacks, by parent and frame.
     of_cut: HashMap<(u32, u32), u32>,
     /// The numbers of frames.
     frames: HashMap<Frame, u32>,
-    /// How many nodes there are.
+    /// The number of nodes.
     nodes: u32,
-    /// Frames of native code with their addresses, to be named at the end.
+    /// Native frames with their addresses, to be named at the end.
     natives: Vec<(u32, usize)>,
-    /// The mappings when native code was last looked up.
+    /// The mappings at the last lookup of native code.
     maps: Vec<Mapping>,
     since: Instant,
 }
@@ -214,9 +214,9 @@ struct Output {
 fn write(mut output: Output, command: &str) -> io::Result<()> {
     let result = output.run(command);
     if result.is_err() {
-        // No hook waits for room any more.
+        // Hooks no longer wait for room.
         stop();
-        // A part of a block is no loss, but looks like one.
+        // A partial block would look like a loss.
         let (length, file) = output.blocks.into_parts();
         let _ = file.set_len(length);
     }
@@ -286,7 +286,7 @@ impl Output {
         })
     }
 
-    /// The node of a site, which is defined when it is met first, its callers before it.
+    /// The node of a site, which is defined on first use, after its callers.
     fn node(&mut self, site: SiteId) -> io::Result<u32> {
         let known = self.known.get(site.0 as usize).copied().unwrap_or(0);
         if known != 0 {
@@ -298,7 +298,7 @@ impl Output {
         }
     }
 
-    /// That of a stack of which only these frames are wanted, innermost first.
+    /// The node of a stack truncated to these frames, innermost first.
     fn cut(&mut self, site: SiteId, frames: Vec<Frame>) -> io::Result<u32> {
         let mut node = 0;
         for frame in frames.into_iter().rev() {
@@ -316,7 +316,7 @@ impl Output {
         Ok(node)
     }
 
-    /// That of a stack of which all frames are wanted.
+    /// The node of a complete stack.
     fn whole(&mut self, site: SiteId) -> io::Result<u32> {
         let mut new = Vec::new();
         let (mut next, mut caller) = (Some(site), 0);
@@ -354,7 +354,7 @@ impl Output {
         self.known[index] = node;
     }
 
-    /// The number of a frame, which is defined when it is met first.
+    /// The number of a frame, which is defined on first use.
     fn frame(&mut self, frame: Frame) -> io::Result<u32> {
         if let Some(&number) = self.frames.get(&frame) {
             return Ok(number);
@@ -403,7 +403,7 @@ impl Output {
         })
     }
 
-    /// Names take the loader's lock, which a thread in a hook may have; no hook waits for this thread any more.
+    /// Naming functions takes the loader's lock, which a thread in a hook may have; hooks no longer wait for this thread.
     fn end(&mut self) -> io::Result<()> {
         for (frame, address) in mem::take(&mut self.natives) {
             if let Some((function, distance)) = names::function(address) {
@@ -425,7 +425,7 @@ impl Output {
 fn rss() -> u64 {
     let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = text.split(' ').nth(1).and_then(|word| word.parse().ok());
-    // SAFETY: asks for a constant of the system.
+    // SAFETY: reads a system constant.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     pages.unwrap_or(0u64) * u64::try_from(page).unwrap_or(4096)
 }

@@ -1,4 +1,4 @@
-//! Counts of one thread. To add to a counter that other threads add to takes six nanoseconds, and to one's own takes one.
+//! Counts of one thread. Adding to a counter shared with other threads takes six nanoseconds, to an unshared one just one.
 
 use std::sync::atomic::{
     AtomicU32, AtomicU64,
@@ -11,29 +11,29 @@ use super::sites::{self, SiteId};
 /// The running recording's number.
 static RECORDING: AtomicU64 = AtomicU64::new(1);
 
-/// What was tallied up to now belongs to an earlier recording.
+/// Assigns all tallies so far to an earlier recording.
 pub(super) fn start_recording() {
     RECORDING.fetch_add(1, Relaxed);
 }
 
-/// The running recording's number, the first of which is 1.
+/// The running recording's number, starting at 1.
 #[inline(always)]
 pub(super) fn recording() -> u64 {
     RECORDING.load(Relaxed)
 }
 
-/// What a thread has counted at a site, and not yet added to the site's counters. Only the thread writes, in the recorder.
+/// A thread's counts for a site, not yet added to the site's counters. Only the thread writes, in the recorder.
 #[repr(align(64))]
 pub(super) struct Tally {
-    /// The site's number + 1; 0: none.
+    /// The site's number + 1; 0: no site.
     owner: AtomicU32,
-    /// How often another site wanted the place.
+    /// Number of times that another site wanted the slot.
     challenges: AtomicU32,
     sums: [AtomicU64; SUMS],
 }
 
 impl Tally {
-    /// Adds; no other thread does.
+    /// Adds to a sum; only one thread may do so.
     #[inline(always)]
     pub(super) fn add(&self, sum: usize, amount: u64) {
         let sum = &self.sums[sum];
@@ -50,18 +50,18 @@ impl Tally {
 }
 
 const PLACES: usize = 256;
-/// A site that wants a place that another one has gets it at that try.
+/// Number of attempts after which a site takes over another one's slot.
 const PATIENCE: u32 = 64;
 
-/// A place for each of the sites that a thread counts at most often. All zero: empty.
+/// A slot for each of the sites that a thread counts most often. All zero: empty.
 pub(super) struct Tallies {
-    /// The recording that they belong to.
+    /// The recording that the tallies belong to.
     recording: AtomicU64,
     places: [Tally; PLACES],
 }
 
 impl Tallies {
-    /// The tally of a site; None if its place is another site's.
+    /// The tally of a site; None if another site has its slot.
     ///
     /// The calling thread must be in the recorder.
     #[inline(always)]
@@ -100,7 +100,7 @@ impl Tallies {
         Some(tally)
     }
 
-    /// What was counted at a site in this recording. The lock of the sites is held.
+    /// The counts of a site in this recording. The lock of the sites is held.
     pub(super) fn sums_of(&self, site: SiteId) -> Sums {
         let tally = &self.places[site.0 as usize % PLACES];
         let is_its = tally.owner.load(Relaxed) == site.0 + 1;
@@ -111,7 +111,7 @@ impl Tallies {
         }
     }
 
-    /// Visits what was counted in this recording. The lock of the sites is held.
+    /// Visits all counts of this recording. The lock of the sites is held.
     pub(super) fn each(&self, mut visit: impl FnMut(SiteId, Sums)) {
         if self.recording.load(Relaxed) != recording() {
             return;

@@ -1,4 +1,4 @@
-//! What the recorder keeps for each thread. It is handed to the next thread when one has ended.
+//! The recorder's memory of each thread. When a thread has ended, another one reuses it.
 
 use std::cell::UnsafeCell;
 
@@ -11,12 +11,12 @@ use crate::counters;
 
 /// All zero: new.
 pub(super) struct ThreadMemory {
-    /// What the thread has counted; others read it.
+    /// The thread's counts, which others may read.
     pub tallies: Tallies,
     own: UnsafeCell<Own>,
 }
 
-/// What only the thread itself touches.
+/// Data that only the thread itself accesses.
 pub(super) struct Own {
     pub sites: SiteCache,
     pub stacks: StackCache,
@@ -24,7 +24,7 @@ pub(super) struct Own {
 }
 
 impl ThreadMemory {
-    /// New; null without memory.
+    /// Maps new memory; null if out of memory.
     pub(super) fn map() -> *mut ThreadMemory {
         pages::map(1)
     }
@@ -33,16 +33,16 @@ impl ThreadMemory {
     ///
     /// # Safety
     ///
-    /// The calling thread is the memory's, has entered the recorder, and drops the result before it asks again or leaves it.
+    /// The memory is the calling thread's, which has entered the recorder, and drops the result before it asks again or leaves.
     #[inline(always)]
     #[allow(clippy::mut_from_ref, reason = "one at a time, as the caller promises")]
     pub(super) unsafe fn own(&self) -> &mut Own {
-        // SAFETY: the caller's.
+        // SAFETY: the caller's promise.
         unsafe { &mut *self.own.get() }
     }
 }
 
-/// The memory of the calling thread. None if the system has none.
+/// The memory of the calling thread. None if out of memory.
 #[inline(always)]
 pub(super) fn of(thread: &counters::Block) -> Option<&ThreadMemory> {
     thread.recorder_memory(ThreadMemory::map)

@@ -1,4 +1,4 @@
-//! What there is where calls cannot be interposed: no recording.
+//! Replacements for systems where calls cannot be interposed: nothing is recorded.
 
 use std::fs::File;
 use std::io;
@@ -26,12 +26,12 @@ pub fn stacks() -> memprof_recording::Stacks {
     memprof_recording::Stacks::default()
 }
 
-/// Where a recording goes.
+/// The destination of a recording.
 #[derive(Debug)]
 pub struct Stream {
-    /// Empty, open for writing.
+    /// An empty file, open for writing.
     pub file: File,
-    /// What is run, for those that read the recording.
+    /// The command being run, shown to readers of the recording.
     pub command: String,
     /// Whether events have addresses.
     pub addresses: bool,
@@ -50,7 +50,7 @@ pub fn start_stream(
     start(host, settings)
 }
 
-/// False: none runs.
+/// False: no recording is running.
 ///
 /// # Errors
 ///
@@ -107,7 +107,7 @@ pub fn memsize() -> usize {
     0
 }
 
-/// The addresses alone.
+/// Only the addresses.
 #[must_use]
 pub fn describe(addresses: &[usize]) -> Vec<String> {
     let texts = addresses.iter().map(|address| format!("[{address:#x}]"));

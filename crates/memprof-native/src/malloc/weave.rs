@@ -1,9 +1,9 @@
-//! Stacks of both kinds of frames as one reads them: the interpreter's frames stand where its loop is on the native stack.
+//! Stacks of both kinds of frames, as read by people: interpreter frames replace the frames of its loop.
 //!
-//! The loop is on the stack once for each time that the interpreter was entered from native code, and the frame that it was
-//! entered with is marked. So from the innermost frame outwards, each frame of the loop stands for the interpreter's frames
-//! up to the next marked one. Where the native stack can't be followed any more, as in code that a JIT has written (which is
-//! one frame), the interpreter's frames go on alone.
+//! The loop is on the stack once per entry into the interpreter from native code, and the first interpreter frame of each
+//! entry is marked. So, from the innermost frame outwards, each frame of the loop stands for the interpreter frames up to
+//! the next marked one. Where the native stack can't be followed further, as in JIT code (which is one frame), the
+//! interpreter frames continue alone.
 
 use std::ops::Range;
 use std::ptr;
@@ -18,20 +18,20 @@ use crate::unwind::walker::{self, Frame as NativeFrame};
 /// Never dropped: a thread may be reading it.
 static INTERPRETER: AtomicPtr<Interpreter> = AtomicPtr::new(ptr::null_mut());
 
-/// Says where the interpreter's functions are.
+/// Sets the addresses of the interpreter's functions.
 pub fn set_interpreter(interpreter: Interpreter) {
     INTERPRETER.store(Box::into_raw(Box::new(interpreter)), Release);
 }
 
 fn interpreter() -> Option<&'static Interpreter> {
-    // SAFETY: null, or what `set_interpreter` has made and never drops.
+    // SAFETY: null, or a value that `set_interpreter` made and never drops.
     unsafe { INTERPRETER.load(Acquire).as_ref() }
 }
 
-/// What a frame of native code is among frames: no interpreter's code has this name.
+/// Marks a native frame: no interpreted code has this id.
 pub(super) const NATIVE: usize = 0;
 
-/// Writes the frames of a stack, innermost first, and returns how many.
+/// Writes the frames of a stack, innermost first, and returns their number.
 pub(super) fn weave(native: &[usize], running: &[Running], into: &mut [Running]) -> usize {
     weave_with(interpreter(), native, running, into)
 }
@@ -48,7 +48,7 @@ fn weave_with(
     for &address in native {
         match interpreter {
             Some(known) if is_in(&known.run, address) => {
-                // Frames that were not kept are the callers of those that were, and so is what called them.
+                // Dropped frames are the callers of those kept, so the native frames outside of them are dropped, too.
                 if running.len() == 0 {
                     return woven.count;
                 }
@@ -82,7 +82,7 @@ struct Inwards<'a> {
 }
 
 impl Inwards<'_> {
-    /// What there is no room for is left out.
+    /// Omits the frame if there is no room.
     #[inline(always)]
     fn put(&mut self, frame: Running) {
         if let Some(place) = self.into.get_mut(self.count) {
@@ -92,23 +92,23 @@ impl Inwards<'_> {
     }
 }
 
-/// Frames of a stack, at most.
+/// Most frames of a stack.
 pub(super) const MOST_FRAMES: usize = walker::MOST_FRAMES;
 
-/// The last stack of a thread, woven from its outermost frame inwards, and so only from where it is another one than
-/// before. All zero: none.
+/// The last stack of a thread, woven from its outermost frame inwards, starting only where it differs from the previous one.
+/// All zero: none.
 pub(super) struct Woven {
     /// Outermost frame first.
     pub frames: [Running; MOST_FRAMES],
     pub length: usize,
-    /// Before each native frame, and behind the last: how many frames were woven, and how many of the interpreter's were used.
+    /// Before each native frame and after the last: the number of woven frames, and of interpreter frames used.
     before: [(u16, u16); MOST_FRAMES + 1],
-    /// Native frames, and frames of the interpreter; 0: the whole stack is to be woven.
+    /// Number of native frames and of interpreter frames; 0: the whole stack has to be woven.
     native: usize,
     running: usize,
 }
 
-/// The frames of a thread, outermost first, and how many of the outermost are what they were when it was woven last.
+/// A thread's frames, outermost first, and the number of outermost ones unchanged since the last weaving.
 #[derive(Clone, Copy)]
 pub(super) struct Followed<'a, F> {
     pub frames: &'a [F],
@@ -116,8 +116,8 @@ pub(super) struct Followed<'a, F> {
 }
 
 impl Woven {
-    /// Weaves a stack, and returns how many of its outermost frames are what they were. None if the frames of one kind do
-    /// not fit those of the other, from the outermost on: they are to be woven from the innermost on.
+    /// Weaves a stack, and returns how many of its outermost frames are unchanged. None if the two kinds of frames do not
+    /// match from the outermost on: they must then be woven from the innermost on.
     pub(super) fn weave(
         &mut self,
         native: Followed<'_, NativeFrame>,
@@ -137,7 +137,7 @@ impl Woven {
         running: Followed<'_, Running>,
     ) -> Option<usize> {
         let is_in = |function: &Range<usize>, address: usize| function.contains(&(address - 1));
-        // What was made of a native frame depends on the interpreter's up to the next that is not used yet.
+        // A native frame's result depends on the interpreter frames up to the next unused one.
         let is_as_it_was = |used: usize| {
             used < running.same
                 || used == running.same
@@ -250,7 +250,7 @@ mod tests {
         );
     }
 
-    /// A stack that grows, shrinks and changes within: native frames, and the interpreter's, outermost first.
+    /// A stack that grows, shrinks and changes within: native and interpreter frames, outermost first.
     struct Program {
         state: u64,
         segments: Vec<(usize, Vec<usize>)>,
@@ -363,7 +363,7 @@ mod tests {
             assert_eq!(woven.frames[..woven.length], expected);
         }
         assert!(kept * 4 > all, "{kept} of {all} frames were kept");
-        // One of the interpreter's is missing.
+        // One of the interpreter's frames is missing.
         let missing = woven.weave_with(
             &interpreter,
             Followed {

@@ -1,9 +1,9 @@
-//! Has a process that runs evaluate a line of Ruby, at its VM's next check for interrupts.
+//! Makes a running process evaluate a line of Ruby, at its VM's next check for interrupts.
 //!
-//! The main thread is stopped, and calls two functions that signal handlers may call at any moment: one puts `rb_eval_string`
-//! on the VM's list of postponed jobs, with the address of the line; the other is Ruby's own handler of signals, with a signal that
-//! the program does not use: so a main thread that sleeps looks for interrupts. Neither allocates or takes a lock. All else
-//! the VM does by itself, where Ruby code may run.
+//! The main thread is stopped and calls two async-signal-safe functions: one adds `rb_eval_string` to the VM's list of
+//! postponed jobs, with the address of the line; the other is Ruby's own signal handler, with a signal that the program does
+//! not use, so that a sleeping main thread checks for interrupts. Neither allocates or takes a lock. The VM does the rest by
+//! itself, where Ruby code may run.
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -21,12 +21,12 @@ use super::ptrace;
 use super::registers;
 use super::stopped::{Stopped, instruction};
 
-/// What the page with the line begins with. It stays in the process, for the next time: a job may still name it.
+/// First bytes of the page with the line. The page stays in the process for reuse: a job may still refer to it.
 const MAGIC: &[u8; 16] = b"memprof attach\0\0";
 /// A line that does nothing.
 const NOTHING: [u8; 4] = *b"nil\0";
 const PAGE: u64 = 4096;
-/// Signals that Ruby handles from its start, all by one function.
+/// Signals that Ruby handles from its start, all by the same function.
 const HANDLED: [i32; 7] = [
     libc::SIGINT,
     libc::SIGHUP,
@@ -36,7 +36,7 @@ const HANDLED: [i32; 7] = [
     libc::SIGUSR1,
     libc::SIGUSR2,
 ];
-/// Signals for which Ruby does nothing, if the program does not handle them.
+/// Signals that Ruby ignores unless the program handles them.
 const IDLE: [i32; 6] = [
     libc::SIGURG,
     libc::SIGWINCH,
@@ -46,50 +46,50 @@ const IDLE: [i32; 6] = [
     libc::SIGTTOU,
 ];
 
-/// How a process is had to evaluate a line of Ruby.
+/// A process prepared to evaluate a line of Ruby.
 pub struct Attachment {
     pid: i32,
     instruction: u64,
     /// `rb_eval_string`.
     eval: u64,
     register: Register,
-    /// Where the line is in the process.
+    /// Address of the line in the process.
     line: u64,
-    /// Whether the line there is this one's: once it is withdrawn, another command's may be.
+    /// Whether the line there belongs to this attachment: once withdrawn, it may be another command's.
     placed: bool,
-    /// The connection with the code that the line runs; the number of the process's end.
+    /// The connection with the code that the line runs, and the number of the process's end.
     channel: Option<OwnedFd>,
     there: i32,
-    /// Ruby's handler of signals, and a signal.
+    /// Ruby's signal handler, and a signal.
     wake: Option<(u64, i32)>,
-    /// Where the VM's code is.
+    /// Address ranges of the VM's code.
     code: Vec<Range<u64>>,
-    /// Where the loader's code is.
+    /// Address ranges of the loader's code.
     loader: Vec<Range<u64>>,
-    /// The longest time for which a thread did not run.
+    /// The longest time that a thread was paused for.
     pub pause: Duration,
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The VM will evaluate the line.
     Requested,
-    /// The moment is a bad one.
+    /// The VM cannot take the request at this moment.
     NotNow,
 }
 
 enum Register {
-    /// Ruby 3.3 and later: each function has a place of its own.
+    /// Ruby 3.3 and later: each function has its own slot.
     Preregistered { preregister: u64, trigger: u64 },
-    /// Before: a list.
+    /// Earlier versions: a list.
     Listed(u64),
 }
 
 impl Attachment {
-    /// Puts the line into the process that `held` holds, whose main thread is stopped for that, and makes a connection with it: the line has
-    /// `DESCRIPTOR` and `INODE` where its end is named. The VM evaluates it in a context in which Ruby permits what it permits in
-    /// a block of `trap`, and may do so more than once.
+    /// Writes the line into the process behind `held`, whose main thread is stopped meanwhile, and opens a connection with
+    /// it: the line names its end by `DESCRIPTOR` and `INODE`. The VM evaluates the line as restricted as a `trap` block,
+    /// and may do so more than once.
     pub fn begin(pid: i32, held: BorrowedFd<'_>, line: &str) -> Result<Attachment, SnapshotError> {
         let symbols = Symbols::of(pid, &["libruby"])?;
         let eval = symbols.find("rb_eval_string")?;
@@ -145,13 +145,13 @@ impl Attachment {
             ));
         }
         let stopped = Stopped::stop(self.pid)?;
-        // Its number may be another process's by now; while it is stopped it is the one that is held, or not.
+        // The pid may have been reused by now; while the process is stopped, check that it is the one held.
         if descriptors::ended(held) {
             return Err(SnapshotError::Gone);
         }
         let beginning = Instant::now();
         let page = page(self.pid).map_or_else(|| self.new_page(&stopped), Ok);
-        // Another command's line, which is not evaluated yet: it withdraws it when it is.
+        // Another command's line, not yet evaluated: that command withdraws it afterwards.
         if page.as_ref().is_ok_and(|page| self.is_taken(*page)) {
             return Err(SnapshotError::Busy);
         }
@@ -186,7 +186,7 @@ impl Attachment {
         read.is_ok() && line[0] != 0 && line != NOTHING
     }
 
-    /// The process itself may not write there.
+    /// Writes the page from here: the process itself may not write to it.
     fn write(&self, line: &str) -> Result<(), SnapshotError> {
         let mut bytes = MAGIC.to_vec();
         bytes.extend(line.as_bytes());
@@ -197,12 +197,12 @@ impl Attachment {
         Ok(())
     }
 
-    /// This program's end of the connection, once.
+    /// This program's end of the connection; can be taken once.
     pub fn channel(&mut self) -> Option<OwnedFd> {
         self.channel.take()
     }
 
-    /// The line does nothing any more, should it be evaluated later.
+    /// Disarms the line, should it be evaluated later.
     pub fn withdraw(&mut self) -> Result<(), SnapshotError> {
         if !std::mem::take(&mut self.placed) {
             return Ok(());
@@ -210,7 +210,7 @@ impl Attachment {
         self.write("nil\0")
     }
 
-    /// The end of the process is closed: for a line that was withdrawn before it was evaluated.
+    /// Closes the process's end, for a line withdrawn before it was evaluated.
     pub fn close(&self) -> Result<(), SnapshotError> {
         let stopped = Stopped::stop(self.pid)?;
         let arguments = [self.there as u64, 0, 0, 0, 0, 0];
@@ -255,8 +255,8 @@ impl Attachment {
         Ok(None)
     }
 
-    /// Asks the VM to evaluate the line soon. May be repeated. With `wake`, a main thread that waits for the system looks for
-    /// interrupts, too: its call returns EINTR, as it does for a signal.
+    /// Asks the VM to evaluate the line soon. May be repeated. With `wake`, a main thread blocked in a system call also
+    /// checks for interrupts: its call returns EINTR, as for a signal.
     pub fn request(&mut self, wake: bool) -> Result<Outcome, SnapshotError> {
         let mut main = Stopped::stop(self.pid)?;
         let beginning = Instant::now();
@@ -270,7 +270,7 @@ impl Attachment {
 
     fn request_in(&self, main: &mut Stopped, wake: bool) -> Result<Outcome, SnapshotError> {
         let place = registers::place(&main.registers);
-        // Functions are called there that it may have to look up itself.
+        // The functions called there may need the loader to look them up.
         if self.loader.iter().any(|code| code.contains(&place)) {
             return Ok(Outcome::NotNow);
         }
@@ -309,7 +309,7 @@ impl Attachment {
         Ok(Outcome::Requested)
     }
 
-    /// All threads but the main one, stopped.
+    /// All threads except the main one, stopped.
     fn others(&self) -> Result<Vec<Stopped>, SnapshotError> {
         let mut others = Vec::new();
         for entry in fs::read_dir(format!("/proc/{}/task", self.pid))?.flatten() {
@@ -330,7 +330,7 @@ impl Attachment {
     }
 }
 
-/// The page of an earlier time.
+/// The page of an earlier attachment.
 fn page(pid: i32) -> Option<u64> {
     let maps = maps::of(pid).ok()?;
     let nameless = maps

@@ -1,4 +1,4 @@
-//! Calls of functions in a copy.
+//! Function calls in a copy.
 
 use std::time::{Duration, Instant};
 
@@ -9,24 +9,24 @@ use super::snapshot::Snapshot;
 
 /// Longest text that is read from a copy.
 const LONGEST: usize = 1 << 25;
-/// Bytes that are read at a time: no more than are surely on one page are asked for at once.
+/// Bytes read at a time: a read never crosses a page boundary.
 const PIECE: u64 = 4096;
 
-/// A function that runs in the copy.
+/// A function running in the copy.
 pub struct Call<'a> {
     snapshot: &'a mut Snapshot,
 }
 
-/// What became of a call.
+/// The outcome of a call.
 pub enum Answer {
-    /// It returned this.
+    /// The function returned this value.
     Returned(u64),
-    /// It has not returned yet.
+    /// The function has not returned yet.
     Running,
 }
 
 impl Snapshot {
-    /// Begins to call a function of two arguments; texts are put on the copy's stack, each with a NUL at its end.
+    /// Begins a call of a function with two arguments; texts are put on the copy's stack, NUL-terminated.
     pub fn call(
         &mut self,
         function: u64,
@@ -53,12 +53,12 @@ impl Snapshot {
         Ok(Call { snapshot: self })
     }
 
-    /// Goes on waiting for the call that was begun last.
+    /// Continues to wait for the last call.
     pub fn pending(&mut self) -> Call<'_> {
         Call { snapshot: self }
     }
 
-    /// Calls a function, and waits for its answer; `Busy` if it does not return in time.
+    /// Calls a function and waits for its result; `Busy` if it does not return in time.
     pub fn ask(
         &mut self,
         function: u64,
@@ -71,7 +71,7 @@ impl Snapshot {
         }
     }
 
-    /// A text of the copy, up to its NUL.
+    /// A NUL-terminated text of the copy.
     pub fn text(&self, address: u64) -> Result<Vec<u8>, SnapshotError> {
         let mut text = Vec::new();
         let mut at = address;
@@ -94,12 +94,12 @@ impl Snapshot {
 pub enum Argument<'a> {
     /// A number or an address.
     Number(u64),
-    /// The address of a copy of this.
+    /// The address of a copy of this text.
     Text(&'a [u8]),
 }
 
 impl Call<'_> {
-    /// Waits for the answer.
+    /// Waits for the result.
     pub fn wait(&mut self, limit: Duration) -> Result<Answer, SnapshotError> {
         let copy = self.snapshot.copy;
         let until = Instant::now() + limit;
@@ -122,7 +122,7 @@ impl Call<'_> {
                         }
                     };
                 }
-                // Signals of the copy are its own; it has blocked those that can be.
+                // Signals go to the copy only, which has blocked those that can be blocked.
                 Some(_) => ptrace::resume(copy, 0)?,
             }
         }

@@ -1,4 +1,4 @@
-//! A connection with another process that has no name in any file system: the process makes it, and this one takes an end.
+//! A connection with another process, without a name in any file system: the process makes it, and this one takes an end.
 
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
@@ -14,12 +14,12 @@ pub struct Channel {
     pub here: OwnedFd,
     /// The number of the end in the other process.
     pub there: i32,
-    /// What that end is to be recognized by: the number may be another file's later.
+    /// Identifies that end: its number may be reused for another file.
     pub inode: u64,
 }
 
 impl Channel {
-    /// Has a stopped process make it, by calls of the system; at `place` it has room for two numbers.
+    /// Makes a stopped process open the connection, by system calls; `place` has room for two numbers there.
     pub(super) fn open(
         process: i32,
         place: u64,
@@ -50,10 +50,10 @@ impl Channel {
     }
 }
 
-/// An answer of the system, unless it is an error; `what` the process was to do.
+/// The result of a system call, or its error; `what` names the operation.
 pub(super) fn refused(what: &'static str, answer: i64) -> Result<i64, SnapshotError> {
     match answer {
-        // As the kernel answers with errors.
+        // The kernel's range of errors.
         -4095..=-1 => Err(SnapshotError::Refused(
             what,
             std::io::Error::from_raw_os_error(-answer as i32),

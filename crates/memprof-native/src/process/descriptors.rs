@@ -1,4 +1,4 @@
-//! Descriptors in place of names: what another process controls is never opened by its path, nor signalled by its number.
+//! Descriptors in place of names: never opens a path under another process's control, or signals a process by its pid.
 //!
 //! Linux 5.6 or later has all of these calls.
 
@@ -8,46 +8,45 @@ use std::mem;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 
-/// Descriptors that come with one message at most.
+/// Most descriptors per message.
 const MOST: usize = 2;
 
-/// Holds a process: its number may go to another one, this descriptor never does.
+/// Opens a descriptor for a process: its pid may be reused, the descriptor always refers to it.
 pub fn hold(pid: i32) -> io::Result<OwnedFd> {
     // SAFETY: takes two numbers.
     descriptor(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })
 }
 
-/// Sends a signal to a process that is held.
+/// Sends a signal to a held process.
 pub fn signal(process: BorrowedFd<'_>, signal: i32) -> io::Result<()> {
     let (held, none) = (process.as_raw_fd(), ptr::null::<libc::siginfo_t>());
-    // SAFETY: without a siginfo the kernel makes one, as for kill(2).
+    // SAFETY: without a siginfo the kernel fills in its own, as for kill(2).
     done(unsafe { libc::syscall(libc::SYS_pidfd_send_signal, held, signal, none, 0) })
 }
 
-/// Whether a process that is held has ended, and is gone: then its number may be another one's.
+/// Whether a held process has ended and been reaped: its pid may then be reused.
 pub fn ended(process: BorrowedFd<'_>) -> bool {
     signal(process, 0).is_err_and(|error| error.raw_os_error() == Some(libc::ESRCH))
 }
 
-/// A descriptor of this process for a file that a process has open.
+/// Duplicates a descriptor that another process has open.
 pub fn take(process: BorrowedFd<'_>, number: i32) -> io::Result<OwnedFd> {
     // SAFETY: takes three numbers.
     descriptor(unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), number, 0) })
 }
 
-/// What is opened below a directory.
+/// The kind of file to open below a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// A directory, only to open others below it. Links are followed, but none leads out: `/` and `..` end at the directory.
+    /// A directory, only to open others below it. Links are followed but cannot escape: `/` and `..` end at the directory.
     Directory,
-    /// Anything, to be looked at or connected to. No link is followed.
+    /// Any file, to inspect or connect to. No link is followed.
     Anything,
-    /// A file to read; it is not waited for. No link is followed.
+    /// A file to read, without blocking. No link is followed.
     File,
 }
 
-/// Opens a file below a directory; what the path names is never outside of it, however the file system changes
-/// meanwhile.
+/// Opens a file below a directory; the path never leads outside of it, even if the file system changes meanwhile.
 pub fn open_beneath(directory: BorrowedFd<'_>, path: &CStr, entry: Entry) -> io::Result<OwnedFd> {
     let strictly = libc::RESOLVE_BENEATH | libc::RESOLVE_NO_SYMLINKS;
     let (flags, resolve) = match entry {
@@ -55,7 +54,7 @@ pub fn open_beneath(directory: BorrowedFd<'_>, path: &CStr, entry: Entry) -> io:
         Entry::Anything => (libc::O_PATH | libc::O_NOFOLLOW, strictly),
         Entry::File => (libc::O_NONBLOCK | libc::O_NOCTTY, strictly),
     };
-    // SAFETY: plain numbers, of which zero is one.
+    // SAFETY: plain numbers, which may be zero.
     let mut how: libc::open_how = unsafe { mem::zeroed() };
     how.flags = (flags | libc::O_CLOEXEC) as u64;
     how.resolve = resolve | libc::RESOLVE_NO_MAGICLINKS;
@@ -72,7 +71,7 @@ pub fn open_beneath(directory: BorrowedFd<'_>, path: &CStr, entry: Entry) -> io:
     })
 }
 
-/// Sends bytes over a socket, and a descriptor with the first of them.
+/// Sends bytes over a socket, with a descriptor attached to the first of them.
 pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], with: Option<BorrowedFd<'_>>) -> io::Result<()> {
     let mut rest = bytes;
     let mut with = with;
@@ -113,7 +112,7 @@ pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], with: Option<BorrowedFd<'_>>) 
     Ok(())
 }
 
-/// Receives some bytes, and the descriptors that came with them; 0 bytes at the end of the connection.
+/// Receives some bytes and the attached descriptors; 0 bytes at the end of the connection.
 pub fn receive(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
     let mut part = libc::iovec {
         iov_base: bytes.as_mut_ptr().cast(),
@@ -121,14 +120,14 @@ pub fn receive(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<(usize, V
     };
     let mut control = [0u64; 8];
     let mut message = message(&mut part, &mut control);
-    // SAFETY: writes no more bytes than there is room for.
+    // SAFETY: writes no more bytes than fit.
     let count =
         unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC) };
     if count < 0 {
         return Err(io::Error::last_os_error());
     }
     let mut found = Vec::new();
-    // SAFETY: the kernel has filled in headers; each descriptor that it names is new, and owned by this process.
+    // SAFETY: the kernel has filled in the headers; each descriptor that they name is new, and owned by this process.
     unsafe {
         let mut header = libc::CMSG_FIRSTHDR(&raw const message);
         while !header.is_null() {
@@ -147,14 +146,14 @@ pub fn receive(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<(usize, V
     Ok((count as usize, found))
 }
 
-/// Bytes that a socket has; 0 if it has none now, or has ended.
+/// Reads bytes available from a socket; 0 if it has none now, or has ended.
 pub fn receive_now(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<usize> {
     let (room, into) = (bytes.len(), bytes.as_mut_ptr().cast());
-    // SAFETY: writes no more bytes than there is room for.
+    // SAFETY: writes no more bytes than fit.
     now(unsafe { libc::recv(socket.as_raw_fd(), into, room, libc::MSG_DONTWAIT) })
 }
 
-/// Sends bytes as far as a socket takes them now: how many. A closed one is an error, and no signal.
+/// Sends as many bytes as a socket accepts now and returns their number. A closed socket is an error, without a signal.
 pub fn send_now(socket: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
     let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
     let (from, length) = (bytes.as_ptr().cast(), bytes.len());
@@ -175,7 +174,7 @@ fn now(count: isize) -> io::Result<usize> {
 }
 
 fn message(part: &mut libc::iovec, control: &mut [u64; 8]) -> libc::msghdr {
-    // SAFETY: plain numbers and pointers, of which zero is one.
+    // SAFETY: plain numbers and pointers, which may be zero.
     let mut message: libc::msghdr = unsafe { mem::zeroed() };
     message.msg_iov = part;
     message.msg_iovlen = 1;

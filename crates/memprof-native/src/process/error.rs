@@ -1,35 +1,35 @@
-//! Why there is no copy of a process.
+//! The reasons why a process cannot be copied.
 
 use std::fmt;
 use std::io;
 
-/// A copy that could not be made, or a call that did not return.
+/// A copy that failed, or a call that did not return.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SnapshotError {
-    /// The process, or its thread, is no more.
+    /// The process or thread no longer exists.
     Gone,
     /// The kernel does not let this program stop the process.
     Forbidden,
-    /// Another program traces it: a debugger, strace.
+    /// Another program traces the process: a debugger, strace.
     Traced,
-    /// It has another word size or architecture.
+    /// The process has another word size or architecture.
     Foreign,
-    /// It runs no Ruby, or one that does not export its functions: the name that is missing.
+    /// The process does not run Ruby, or its Ruby does not export this function.
     Missing(String),
-    /// The kernel did not let it do something: what, and the answer.
+    /// The kernel refused an operation: its name, and the error.
     Refused(&'static str, io::Error),
-    /// It has a filter of system calls (seccomp) that this program may not suspend.
+    /// The process has a system call filter (seccomp) that this program may not suspend.
     Filtered,
-    /// It has ended and was not waited for, or is a thread of the kernel.
+    /// The process is a zombie or a kernel thread.
     NoMemory,
-    /// The thread did not stop in time: it waits for a device.
+    /// The thread did not stop in time, because it waits for a device.
     Busy,
-    /// The kernel lacks a call that this takes.
+    /// The kernel lacks a required system call.
     TooOld,
-    /// The call in the copy ended with a signal, or the copy ended: what happened.
+    /// The call in the copy ended with a signal, or the copy ended: the details.
     Died(String),
-    /// Anything else that the system said.
+    /// Any other system error.
     System(io::Error),
 }
 
@@ -63,7 +63,7 @@ impl std::error::Error for SnapshotError {}
 impl From<io::Error> for SnapshotError {
     fn from(error: io::Error) -> Self {
         match error.raw_os_error() {
-            // Of system calls, and of files in /proc.
+            // Errors of system calls, and of files in /proc.
             Some(libc::ESRCH | libc::ENOENT) => SnapshotError::Gone,
             Some(libc::EPERM | libc::EACCES) => SnapshotError::Forbidden,
             _ => SnapshotError::System(error),

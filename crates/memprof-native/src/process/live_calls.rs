@@ -1,4 +1,4 @@
-//! Calls of functions in a process that lives: such as signal handlers may make, at any moment.
+//! Function calls in the live process: only async-signal-safe functions, at any moment.
 
 use std::time::Instant;
 
@@ -7,8 +7,8 @@ use super::ptrace::{self, Stop};
 use super::registers;
 use super::stopped::{PATIENCE, Stopped};
 
-/// Signals that say that the call went wrong. They are not blocked: the kernel would drop the process's handler of one that
-/// is. They do not reach the process, either.
+/// Signals that report a failed call. They are not blocked, since the kernel would reset the process's handler of a blocked
+/// one. They never reach the process, either.
 const FAULTS: [i32; 6] = [
     libc::SIGSEGV,
     libc::SIGBUS,
@@ -18,15 +18,15 @@ const FAULTS: [i32; 6] = [
     libc::SIGTRAP,
 ];
 
-/// All signals but those.
+/// All signals except those.
 pub(super) fn all_but_faults() -> u64 {
     let faults = FAULTS.iter().map(|signal| 1u64 << (signal - 1));
     !faults.fold(0, |mask, bit| mask | bit)
 }
 
 impl Stopped {
-    /// Has the thread call a function, which takes no lock and does not wait, and returns what that returned. Should it fault,
-    /// nothing of that is left but what it has written to memory.
+    /// Makes the thread call a function, which must not take a lock or wait, and returns its result. After a fault, only the
+    /// function's writes to memory remain.
     pub(super) fn call_function(
         &mut self,
         instruction: u64,
@@ -46,7 +46,7 @@ impl Stopped {
         self.until_returned(&call, instruction)
     }
 
-    /// It returns to an instruction that calls the system, whose call is not made: so no signal is needed to see that.
+    /// The function returns to a system call instruction, whose call is skipped: that needs no signal.
     fn until_returned(
         &self,
         call: &registers::Registers,

@@ -1,4 +1,4 @@
-//! What is mapped where in a process.
+//! The memory mappings of a process.
 
 use std::fs;
 use std::io;
@@ -8,9 +8,9 @@ use std::io;
 pub struct Mapping {
     /// First address.
     pub start: u64,
-    /// Address behind the last.
+    /// Address after the last.
     pub end: u64,
-    /// Whether code may run there.
+    /// Whether the mapping is executable.
     pub executable: bool,
     /// Offset in the file.
     pub offset: u64,

@@ -1,17 +1,17 @@
-//! Another process: a copy of it, in which functions are called that it never called itself.
+//! Another process: a copy of it, in which functions are called that the process itself never called.
 //!
-//! A thread of the process is stopped for a few milliseconds and made to call `clone`, as `fork` would; then it goes on
-//! where it was. The copy is a child that the process does not know of: it has no exit signal, so the process's own
-//! `wait` does not see it. Whatever happens in the copy, it happens there alone; it is killed with the [`Snapshot`], or
-//! with this program, and the process is made to reap it.
+//! A thread of the process is stopped for a few milliseconds and made to call `clone`, as `fork` would; then it resumes
+//! where it was. The process does not know of the copy, its child: the copy has no exit signal, so the process's own `wait`
+//! does not see it. Nothing that happens in the copy affects the process. The copy is killed with the [`Snapshot`], or with
+//! this program, and the process is made to reap it.
 //!
-//! And a process itself: its VM is had to evaluate a line of Ruby, by calls of functions that signal handlers may make
-//! ([`Attachment`]).
+//! An [`Attachment`] works on the process itself: its VM is made to evaluate a line of Ruby, by calls of async-signal-safe
+//! functions.
 //!
-//! This is the only place that stops a process. A process of its own does it ([`tracer`]), which ends in order when the program that
-//! asked is killed.
+//! This is the only module that stops processes. It does so in a separate process ([`tracer`]), which cleans up when the
+//! program that asked is killed.
 //!
-//! No path leads from one process to the other: they are connected by a [`Channel`], which the other one is had to make.
+//! No path leads from one process to the other: a [`Channel`], made by the other process, connects them.
 
 mod attachment;
 mod calls;

@@ -1,4 +1,4 @@
-//! Threads that are paused while one of their process is copied, so that what they were doing is known as of that moment.
+//! Threads of a process that are paused while one of them is copied, to record their state at that moment.
 
 use std::collections::HashSet;
 use std::fs;
@@ -9,22 +9,22 @@ use super::ptrace::{self, Stop};
 use super::registers::Registers;
 use super::stopped::until_interrupted;
 
-/// Time for all of them to stop: those that have wait for the others.
+/// Time for all of them to stop: the stopped ones wait for the others.
 const PATIENCE: Duration = Duration::from_millis(50);
-/// Looks for threads that were started while others were stopped.
+/// Rounds of looking for threads started while others were stopped.
 const ROUNDS: usize = 3;
 
-/// They go on when this ends.
+/// Paused threads; they resume when this is dropped.
 pub(super) struct OtherThreads(Vec<Held>);
 
 struct Held {
     thread: i32,
-    /// None if it has not stopped in time.
+    /// None if the thread did not stop in time.
     registers: Option<Registers>,
 }
 
 impl OtherThreads {
-    /// Stops the threads of a process but one, as far as that is possible.
+    /// Stops all threads of a process except one, as far as possible.
     pub(super) fn stop(process: i32, but: i32) -> OtherThreads {
         let mut others = OtherThreads(Vec::new());
         let mut seen = HashSet::from([but]);
@@ -47,7 +47,7 @@ impl OtherThreads {
             others.0.retain_mut(|held| {
                 let goes_on = held.registers.is_some() || held.wait(until).is_ok();
                 if !goes_on {
-                    // It has ended, or at least is not to stay stopped.
+                    // The thread has ended, or at least must not stay stopped.
                     let _ = ptrace::detach(held.thread);
                 }
                 goes_on
@@ -56,7 +56,7 @@ impl OtherThreads {
         others
     }
 
-    /// Registers of those that stopped, by thread.
+    /// Registers of the stopped threads, by thread.
     pub(super) fn registers(&self) -> impl Iterator<Item = (i32, Registers)> + '_ {
         let held = self.0.iter();
         held.filter_map(|held| Some((held.thread, held.registers?)))
@@ -64,7 +64,7 @@ impl OtherThreads {
 }
 
 impl Held {
-    /// Signals that come before the stop are delivered.
+    /// Waits for the stops, delivering signals that come first.
     fn wait(&mut self, until: Instant) -> Result<(), SnapshotError> {
         loop {
             match ptrace::wait(self.thread, until)? {
@@ -83,11 +83,11 @@ impl Held {
 
 impl Drop for OtherThreads {
     fn drop(&mut self) {
-        // First those that wait.
+        // The waiting threads first.
         self.0.sort_by_key(|held| held.registers.is_none());
         for held in &self.0 {
             if held.registers.is_some() || until_interrupted(held.thread).is_ok() {
-                // One that was killed meanwhile is gone.
+                // The thread may have been killed meanwhile.
                 let _ = ptrace::detach(held.thread);
             }
         }

@@ -1,18 +1,18 @@
-//! A copy of this process that does nothing: its memory is frozen while this process goes on.
+//! An idle copy of this process: its memory is frozen while this process goes on.
 
 use std::io;
 use std::mem::MaybeUninit;
 
-/// The copy; it ends with this.
+/// The copy; dropping this ends it.
 pub struct OwnCopy {
     pid: i32,
 }
 
 impl OwnCopy {
-    /// Makes the copy. It has no exit signal, so that no `wait` of the program sees it; it takes no signals, and holds no
+    /// Makes the copy. It has no exit signal, so no `wait` of the program sees it; it takes no signals and keeps no
     /// connection of the program open.
     pub fn make() -> io::Result<OwnCopy> {
-        // SAFETY: the sets are initialized before they are used; the mask is put back.
+        // SAFETY: the sets are initialized before use; the mask is restored.
         let pid = unsafe {
             let mut all = MaybeUninit::<libc::sigset_t>::uninit();
             let mut before = MaybeUninit::<libc::sigset_t>::uninit();
@@ -20,7 +20,7 @@ impl OwnCopy {
             libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
             let pid = libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0);
             if pid == 0 {
-                // SAFETY: only system calls are made here, so no lock that another thread had is waited for.
+                // SAFETY: only system calls are made here, so no lock of another thread is waited for.
                 pause_forever();
             }
             libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), std::ptr::null_mut());
@@ -39,11 +39,11 @@ impl OwnCopy {
 }
 
 /// # Safety
-/// To be called in the copy, which must not return to the program.
+/// Must be called in the copy, which must not return to the program.
 unsafe fn pause_forever() -> ! {
-    // SAFETY: system calls that change only the copy.
+    // SAFETY: these system calls change only the copy.
     unsafe {
-        // It does not outlive the thread that made it.
+        // The copy ends with the thread that made it.
         libc::syscall(
             libc::SYS_prctl,
             libc::PR_SET_PDEATHSIG,
@@ -54,7 +54,7 @@ unsafe fn pause_forever() -> ! {
         );
         libc::syscall(libc::SYS_close_range, 0, u32::MAX, 0);
         loop {
-            // Waits for a signal, and all are blocked.
+            // Waits for a signal; all are blocked.
             libc::syscall(libc::SYS_ppoll, 0, 0, 0, 0, 0);
         }
     }

@@ -1,7 +1,7 @@
-//! Addresses of functions in a process, from the tables that its loader uses.
+//! Addresses of functions in a process, from the tables used by its loader.
 //!
-//! They are read from its memory, and no file is opened: the process decides what its files are, and they may be gone. It
-//! also decides what is in its memory, so each loop has a limit, and sums of addresses wrap around.
+//! They are read from memory without opening files: the process controls what its files are, and they may be gone. It also
+//! controls its memory, so each loop has a limit, and address arithmetic wraps around.
 
 use std::fs;
 use std::io;
@@ -16,10 +16,10 @@ pub struct Symbols {
     objects: Vec<Object>,
 }
 
-/// Where the tables of an object are.
+/// Addresses of an object's tables.
 struct Object {
     pid: i32,
-    /// What is added to an address in the tables.
+    /// Added to the addresses in the tables.
     bias: u64,
     symbols: u64,
     strings: u64,
@@ -49,14 +49,14 @@ const DYNAMIC_BYTES: u64 = 16;
 
 const SYMBOL_BYTES: u64 = 24;
 
-/// Several times what real processes have.
+/// Several times the numbers in real processes.
 const MOST_OBJECTS: usize = 64;
 const MOST_HEADERS: u16 = 128;
 const MOST_DYNAMIC: u64 = 512;
 const MOST_IN_CHAIN: u64 = 1024;
 
 impl Symbols {
-    /// Finds the objects whose file names begin with one of these, and the program itself.
+    /// Finds the objects whose file names begin with one of these names, and the program itself.
     pub fn of(pid: i32, names: &[&str]) -> Result<Symbols, SnapshotError> {
         let maps = maps::of(pid)?;
         if maps.is_empty() {
@@ -124,7 +124,7 @@ impl Object {
         };
         let bias = start.wrapping_sub(first & !0xfff);
         let code = bias.wrapping_add(code);
-        // A program may also have mapped the file only to read it.
+        // A program may also have mapped the file just to read it.
         let holds_code = |one: &Mapping| one.executable && (one.start..one.end).contains(&code);
         if !maps.iter().any(holds_code) {
             return Err(damaged());
@@ -220,7 +220,7 @@ impl Object {
         Ok(None)
     }
 
-    /// Address of the symbol of this number, if it has this name and the object defines it.
+    /// Address of the symbol at this index, if it has this name and the object defines it.
     fn symbol(&self, index: u64, name: &[u8]) -> io::Result<Option<u64>> {
         let symbol = entry(self.symbols, index, SYMBOL_BYTES);
         if half(self.pid, symbol.wrapping_add(6))? == 0 {
@@ -228,7 +228,7 @@ impl Object {
         }
         let mut text = vec![0; name.len() + 1];
         let place = entry(self.strings, u64::from(word(self.pid, symbol)?), 1);
-        // The memory may end behind a shorter name.
+        // The memory may end after a shorter name.
         let read = sound(ptrace::read(self.pid, place, &mut text))?;
         if read.is_none() || text.strip_suffix(&[0]) != Some(name) {
             return Ok(None);
@@ -245,12 +245,12 @@ fn is_foreign(pid: i32, start: u64) -> io::Result<bool> {
     Ok(bytes(pid, start)? == ELF && !is_own)
 }
 
-/// The error of tables that make no sense is that of addresses where nothing is.
+/// Malformed tables report the same error as unmapped addresses.
 fn damaged() -> io::Error {
     io::Error::from_raw_os_error(libc::EFAULT)
 }
 
-/// None if what was read is damaged. Other errors mean that nothing may be read, or that the process ended.
+/// None if the data is malformed. Other errors mean that reading is forbidden, or that the process ended.
 fn sound<T>(read: io::Result<T>) -> io::Result<Option<T>> {
     match read {
         Err(error) if error.raw_os_error() == Some(libc::EFAULT) => Ok(None),
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn finds_a_function_of_another_process_until_it_ends() {
-        // SAFETY: the child calls one function that a forked child of a program with threads may call.
+        // SAFETY: the child calls one function that a forked child of a multithreaded program may call.
         let child = unsafe { libc::fork() };
         if child == 0 {
             loop {
@@ -314,7 +314,7 @@ mod tests {
         }
         let symbols = Symbols::of(child, &LIBC);
         let found = symbols.as_ref().map(|symbols| symbols.find("getppid"));
-        // SAFETY: ends the child, and waits for it.
+        // SAFETY: kills the child and waits for it.
         unsafe {
             libc::kill(child, libc::SIGKILL);
             libc::waitpid(child, std::ptr::null_mut(), 0);
@@ -336,10 +336,10 @@ mod tests {
     const SYMBOLS: u64 = 336;
     const STRINGS: u64 = 408;
     const IMAGE_BYTES: usize = 512;
-    /// What the image says of the function "b".
+    /// The value of the function "b" in the image.
     const VALUE: u64 = 0x1234;
 
-    /// An object with the functions "a" and "b", whose hashes are in one bucket.
+    /// An object with the functions "a" and "b", whose hashes share a bucket.
     fn image(kind: Table, bias: u64) -> Vec<u8> {
         let mut image = Vec::new();
         let mut put = |at: u64, bytes: &[u8]| {
@@ -385,7 +385,7 @@ mod tests {
         image
     }
 
-    /// Looks for "b" in a copy of the image, which begins a page.
+    /// Looks for "b" in a copy of the image at the start of a page.
     fn find_in(image: &[u8], page: &mut [u8], executable: bool) -> io::Result<Option<u64>> {
         page[..image.len()].copy_from_slice(image);
         let start = page.as_ptr() as u64;

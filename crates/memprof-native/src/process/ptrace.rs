@@ -1,4 +1,4 @@
-//! ptrace(2), and what it waits for.
+//! ptrace(2), and waiting for its stops.
 
 use std::ffi::{c_int, c_void};
 use std::io;
@@ -16,38 +16,38 @@ type Request = std::ffi::c_uint;
 #[cfg(target_env = "musl")]
 type Request = c_int;
 
-/// Requests that the crate libc has no names for (linux/ptrace.h).
+/// Requests that the libc crate does not name (linux/ptrace.h).
 const GETSIGMASK: Request = 0x420a;
 const SETSIGMASK: Request = 0x420b;
 /// General registers, for GETREGSET and SETREGSET (elf.h).
 const NT_PRSTATUS: c_int = 1;
 
-/// Options of a process that makes a copy: system calls are distinguished from other traps, and the copy is traced from its start.
+/// Options while a process copies itself: system calls differ from other traps, and the copy is traced from its start.
 pub const COPYING: c_int = libc::PTRACE_O_TRACECLONE | libc::PTRACE_O_TRACESYSGOOD;
-/// Options of the copy: the kernel kills it with this program.
+/// Options of the copy: the kernel kills it when this program ends.
 pub const COPY: c_int = libc::PTRACE_O_EXITKILL | libc::PTRACE_O_TRACESYSGOOD;
 
-/// Registers of floating point and vectors: all that this processor has, or those that all have.
+/// Floating point and vector registers: all that this processor has, or those that every one has.
 #[cfg(target_arch = "x86_64")]
 const VECTORS: [c_int; 2] = [0x202, 2];
 #[cfg(target_arch = "aarch64")]
 const VECTORS: [c_int; 1] = [2];
-/// Room for them.
+/// Buffer size for them.
 const VECTOR_BYTES: usize = 1 << 16;
 
-/// How often a thread that is waited for is looked at.
+/// Interval between polls of a thread.
 const GLANCE: Duration = Duration::from_micros(100);
-/// Looks that follow one another at once: what is waited for mostly comes within microseconds.
+/// Initial polls without a pause: most stops come within microseconds.
 const QUICK: u32 = 200;
 
-/// Why a thread does not run.
+/// The reason why a thread does not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// It ended, or was killed: the status of waitpid(2).
+    /// The thread ended or was killed: the status of waitpid(2).
     Ended(c_int),
-    /// At PTRACE_INTERRUPT, or a stop of the whole process.
+    /// PTRACE_INTERRUPT, or a stop of the whole process.
     Interrupted,
-    /// It has made a copy of itself.
+    /// The thread has made a copy of itself.
     Cloned,
     /// At the beginning or the end of a system call.
     SystemCall,
@@ -61,7 +61,7 @@ fn request(
     address: *mut c_void,
     data: *mut c_void,
 ) -> Result<(), SnapshotError> {
-    // SAFETY: ptrace reads and writes no more than the callers of this function pass, by the rules of each request.
+    // SAFETY: ptrace accesses only what the callers of this function pass, by the rules of each request.
     let answer = unsafe { libc::ptrace(what, thread, address, data) };
     if answer == -1 {
         return Err(io::Error::last_os_error().into());
@@ -73,12 +73,12 @@ fn word(number: c_int) -> *mut c_void {
     ptr::without_provenance_mut(number as usize)
 }
 
-/// Begins to trace a thread, which goes on running.
+/// Starts tracing a thread, which keeps running.
 pub fn seize(thread: i32, options: c_int) -> Result<(), SnapshotError> {
     request(libc::PTRACE_SEIZE, thread, ptr::null_mut(), word(options))
 }
 
-/// Stops a thread soon.
+/// Asks a thread to stop.
 pub fn interrupt(thread: i32) -> Result<(), SnapshotError> {
     request(
         libc::PTRACE_INTERRUPT,
@@ -88,12 +88,12 @@ pub fn interrupt(thread: i32) -> Result<(), SnapshotError> {
     )
 }
 
-/// Lets a stopped thread run, with this signal or 0.
+/// Resumes a stopped thread, with this signal or 0.
 pub fn resume(thread: i32, signal: c_int) -> Result<(), SnapshotError> {
     request(libc::PTRACE_CONT, thread, ptr::null_mut(), word(signal))
 }
 
-/// Lets a stopped thread run until it calls the system, or the system returns.
+/// Resumes a stopped thread until the start or end of a system call.
 pub fn resume_to_system_call(thread: i32) -> Result<(), SnapshotError> {
     request(
         libc::PTRACE_SYSCALL,
@@ -103,7 +103,7 @@ pub fn resume_to_system_call(thread: i32) -> Result<(), SnapshotError> {
     )
 }
 
-/// Traces a stopped thread no more; it goes on.
+/// Stops tracing a stopped thread, which resumes.
 pub fn detach(thread: i32) -> Result<(), SnapshotError> {
     request(
         libc::PTRACE_DETACH,
@@ -123,7 +123,7 @@ pub fn set_options(thread: i32, options: c_int) -> Result<(), SnapshotError> {
     )
 }
 
-/// The process id of the copy that a thread has just made, as this program sees it.
+/// The process id of the copy that a thread has just made, as seen by this program.
 pub fn copied_to(thread: i32) -> Result<i32, SnapshotError> {
     let mut pid: libc::c_ulong = 0;
     request(
@@ -169,7 +169,7 @@ pub fn set_registers(thread: i32, registers: &Registers) -> Result<(), SnapshotE
     )
 }
 
-/// Registers of floating point and vectors of a stopped thread, to be put back by [`set_vectors`].
+/// Floating point and vector registers of a stopped thread, to be restored by [`set_vectors`].
 pub fn vectors(thread: i32) -> Result<Vec<u8>, SnapshotError> {
     let mut error = SnapshotError::Foreign;
     for kind in VECTORS {
@@ -186,7 +186,7 @@ pub fn vectors(thread: i32) -> Result<Vec<u8>, SnapshotError> {
         ) {
             Ok(()) => {
                 found.truncate(place.iov_len);
-                // Which of them these are.
+                // Marks which set was read.
                 found.push(u8::from(kind == VECTORS[0]));
                 return Ok(found);
             }
@@ -196,7 +196,7 @@ pub fn vectors(thread: i32) -> Result<Vec<u8>, SnapshotError> {
     Err(error)
 }
 
-/// Sets them.
+/// Restores floating point and vector registers.
 pub fn set_vectors(thread: i32, vectors: &[u8]) -> Result<(), SnapshotError> {
     let Some((first, bytes)) = vectors.split_last() else {
         return Ok(());
@@ -218,7 +218,7 @@ pub fn set_vectors(thread: i32, vectors: &[u8]) -> Result<(), SnapshotError> {
     )
 }
 
-/// Has a thread that is at the beginning of a system call not make it.
+/// Skips the system call that a thread is about to make.
 pub fn skip_system_call(thread: i32, registers: &Registers) -> Result<(), SnapshotError> {
     #[cfg(target_arch = "aarch64")]
     {
@@ -238,7 +238,7 @@ pub fn skip_system_call(thread: i32, registers: &Registers) -> Result<(), Snapsh
     set_registers(thread, &registers::without_system_call(registers))
 }
 
-/// Lets a stopped thread run one instruction.
+/// Runs one instruction of a stopped thread.
 pub fn step(thread: i32) -> Result<(), SnapshotError> {
     request(
         libc::PTRACE_SINGLESTEP,
@@ -255,12 +255,12 @@ pub fn blocked_signals(thread: i32) -> Result<u64, SnapshotError> {
     Ok(mask)
 }
 
-/// Sets them. Those that come meanwhile stay pending.
+/// Sets the blocked signals. Those that arrive meanwhile stay pending.
 pub fn block_signals(thread: i32, mut mask: u64) -> Result<(), SnapshotError> {
     request(SETSIGMASK, thread, word(8), (&raw mut mask).cast())
 }
 
-/// Waits for a stop; `None` if there is none until then.
+/// Waits for a stop; `None` if it does not come in time.
 pub fn wait(thread: i32, until: Instant) -> Result<Option<Stop>, SnapshotError> {
     let mut looks = 0;
     loop {
@@ -309,7 +309,7 @@ pub fn read(pid: i32, address: u64, bytes: &mut [u8]) -> io::Result<()> {
         iov_len: bytes.len(),
     };
     let remote = remote(address, bytes.len());
-    // SAFETY: writes as many bytes as there is room for.
+    // SAFETY: writes no more bytes than fit.
     let count =
         unsafe { libc::process_vm_readv(pid, &raw const local, 1, &raw const remote, 1, 0) };
     whole(count, bytes.len())

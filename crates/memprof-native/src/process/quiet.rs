@@ -1,8 +1,8 @@
 //! Whether a thread may be about to take a postponed job.
 //!
 //! Up to Ruby 3.2 the VM takes a job off its list in two steps: it lowers the list's length by compare-and-swap, and some
-//! instructions later reads the job. One that is put on the list between these would be taken in its place. There
-//! are no symbols to find these instructions by: so the thread runs some more of them, one by one.
+//! instructions later reads the job. A job added in between would be taken in its place. These instructions cannot be found
+//! by symbols, so the thread runs some more instructions, one by one.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -13,18 +13,18 @@ use super::ptrace::{self, Stop};
 use super::registers;
 use super::stopped::{Stopped, until_interrupted};
 
-/// Instructions without an exchange after which a thread does not take a job.
+/// Instructions without an exchange after which a thread is not taking a job.
 const QUIET: u32 = 32;
-/// Instructions that a thread runs at most.
+/// Most instructions that a thread runs.
 const STEPS: u32 = 2000;
-/// Time for one.
+/// Time limit for one step.
 const MOMENT: Duration = Duration::from_millis(20);
-/// Bytes of the longest instruction.
+/// Length of the longest instruction.
 const LONGEST: usize = 16;
 
 impl Stopped {
-    /// Has the thread run on until it is certainly not taking a job: `code` is where the VM's is. Returns false if that takes
-    /// too long.
+    /// Runs the thread until it is certainly not taking a job; `code` covers the VM's code. Returns false if that takes too
+    /// long.
     pub(super) fn quiet(&mut self, code: &[Range<u64>]) -> Result<bool, SnapshotError> {
         let mut quiet = 0;
         let mut blocked = false;
@@ -52,7 +52,7 @@ impl Stopped {
         match ptrace::wait(self.thread, Instant::now() + MOMENT)? {
             Some(Stop::Ended(_)) => return Err(SnapshotError::Gone),
             Some(_) => {}
-            // It waits in a system call, which goes on afterwards.
+            // The thread waits in a system call, which is resumed afterwards.
             None => {
                 ptrace::interrupt(self.thread)?;
                 until_interrupted(self.thread)?;

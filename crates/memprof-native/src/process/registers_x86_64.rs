@@ -6,20 +6,20 @@ pub type Registers = libc::user_regs_struct;
 
 /// Bytes below the stack pointer that a function may use without moving it.
 const RED_ZONE: u64 = 128;
-/// The direction flag, which is clear where a function is called.
+/// The direction flag, which must be clear when a function is called.
 const DIRECTION: u64 = 1 << 10;
-/// No system call is under way: so none is begun again.
+/// No system call is pending, so none is restarted.
 const NONE: u64 = u64::MAX;
 
 /// Instruction `syscall`.
 pub const SYSTEM_CALL: &[u8] = &[0x0f, 0x05];
 
 pub fn empty() -> Registers {
-    // SAFETY: plain numbers, of which zero is one.
+    // SAFETY: plain numbers, which may be zero.
     unsafe { mem::zeroed() }
 }
 
-/// What the thread needs to run the instruction at `at`, and to call the system.
+/// The registers to run the system call instruction at `at`.
 pub fn system_call(of: &Registers, at: u64, number: i64, arguments: [u64; 6]) -> Registers {
     let [rdi, rsi, rdx, r10, r8, r9] = arguments;
     Registers {
@@ -36,17 +36,17 @@ pub fn system_call(of: &Registers, at: u64, number: i64, arguments: [u64; 6]) ->
     }
 }
 
-/// What the system answered.
+/// The result of the system call.
 pub fn answer(of: &Registers) -> i64 {
     of.rax as i64
 }
 
-/// The address of free stack below which `bytes` fit.
+/// The address of free stack with room for `bytes`.
 pub fn below_stack(of: &Registers, bytes: u64) -> u64 {
     (of.rsp - RED_ZONE - bytes) & !0xf
 }
 
-/// What the thread needs to call a function that returns to address 0; and the words that must lie on its stack.
+/// The registers to call a function that returns to address 0, and the words that must be on its stack.
 pub fn call(
     of: &Registers,
     stack: u64,
@@ -71,18 +71,18 @@ fn calling(of: &Registers, function: u64, stack: u64, arguments: [u64; 2]) -> Re
     }
 }
 
-/// Whether the thread has returned to address 0, and with what.
+/// The function's result, if the thread has returned to address 0.
 pub fn returned(of: &Registers) -> Option<u64> {
     (of.rip == 0).then_some(of.rax)
 }
 
-/// Where the thread is.
+/// The address that the thread is at.
 pub fn place(of: &Registers) -> u64 {
     of.rip
 }
 
-/// What the thread needs to call a function that returns to the instruction at `back`, which calls the system; and the word
-/// that must lie on its stack.
+/// The registers to call a function that returns to the system call instruction at `back`, and the word that must be on its
+/// stack.
 pub fn live_call(
     of: &Registers,
     function: u64,
@@ -98,14 +98,14 @@ pub fn live_call(
     (registers, Some((top, back)))
 }
 
-/// Whether a thread at the beginning of a system call has returned from the function that it was to call as `call` says, to
-/// the instruction at `back`; and with what.
+/// The function's result, if a thread at the start of a system call has returned from the call set up by `call` to the
+/// instruction at `back`.
 pub fn returned_to(of: &Registers, call: &Registers, back: u64) -> Option<u64> {
     let behind = back + SYSTEM_CALL.len() as u64;
     (of.rip == behind && of.rsp == call.rsp + 8).then_some(of.orig_rax)
 }
 
-/// The same thread at the beginning of no system call.
+/// The same thread without a pending system call.
 pub fn without_system_call(of: &Registers) -> Registers {
     Registers {
         orig_rax: NONE,
@@ -118,13 +118,13 @@ pub fn in_system_call(of: &Registers) -> bool {
     of.orig_rax as i64 >= 0
 }
 
-/// Whether code at a place may change memory in a step that other threads cannot see half of: `lock cmpxchg`.
+/// Whether the code may change memory atomically: `lock cmpxchg`.
 pub fn is_exchange(code: &[u8]) -> bool {
     let rest = match code {
         [0xf0, rest @ ..] => rest,
         _ => return false,
     };
-    // A prefix that widens its operands or names more registers may stand between.
+    // A prefix for wider operands or more registers may follow.
     let rest = match rest {
         [0x40..=0x4f | 0x66, rest @ ..] => rest,
         _ => rest,

@@ -1,4 +1,4 @@
-//! Makes the copy, and ends it.
+//! Makes and ends copies.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -14,19 +14,19 @@ use super::registers::{self, Registers};
 use super::stopped::{PATIENCE, Stopped, instruction, run};
 use super::thread_status;
 
-/// Arguments of `clone` for a child as `fork` makes it, but without a signal at its end. Its stack is none: should this
-/// program be killed before it has set the child's registers, the child faults at its first step.
+/// Arguments of `clone` for a child like one of `fork`, but without an exit signal. Its stack is invalid: if this program is
+/// killed before it sets the child's registers, the child faults at its first step.
 const CLONE: [u64; 6] = [0, 16, 0, 0, 0, 0];
 
-/// A file in memory whose contents may run (MFD_EXEC).
+/// An in-memory file whose contents may be executed (MFD_EXEC).
 const EXECUTABLE: u32 = 0x10;
 
-/// Time for a process to reap its copy, and between two attempts.
+/// Time for a process to reap its copy, and the interval between attempts.
 const REAPING: Duration = Duration::from_secs(4);
 const AGAIN: Duration = Duration::from_millis(5);
 
-/// A copy of a process as one of its threads left it, stopped before its first step. To be used by the thread that made
-/// it: the kernel knows a tracer by its thread.
+/// A copy of a process, as one of its threads left it, stopped before its first step. Only the thread that made it may use
+/// it: the kernel identifies a tracer by its thread.
 pub struct Snapshot {
     /// The thread that was copied.
     thread: i32,
@@ -34,25 +34,25 @@ pub struct Snapshot {
     pub(super) copy: i32,
     /// The copy, as its parent sees it.
     inner: i32,
-    /// Where the instruction is that calls the system.
+    /// Address of the system call instruction.
     instruction: u64,
     /// Registers of the thread when it was copied.
     pub(super) registers: Registers,
-    /// Registers of other threads at that moment, in the order of the kernel.
+    /// Registers of other threads at that moment, in the kernel's order.
     pub others: Vec<(i32, Vec<u64>)>,
-    /// How long the thread did not run, or any thread that had to wait for it.
+    /// How long the thread was paused for, or any thread that had to wait for it.
     pub pause: Duration,
     /// Whether the copy has been waited for already.
     pub(super) ended: bool,
 }
 
 impl Snapshot {
-    /// Copies the process of this thread. Its other threads run meanwhile.
+    /// Copies the process of this thread, while its other threads keep running.
     pub fn take(thread: i32) -> Result<Snapshot, SnapshotError> {
         Snapshot::take_beside(thread, || None)
     }
 
-    /// Copies it while all of its threads are paused, and notes what they were doing.
+    /// Copies the process while all its threads are paused, and records their registers.
     pub fn take_with_threads(thread: i32) -> Result<Snapshot, SnapshotError> {
         let process = process_of(thread).ok_or(SnapshotError::Gone)?;
         Snapshot::take_beside(thread, || Some(OtherThreads::stop(process, thread)))
@@ -106,12 +106,12 @@ impl Snapshot {
         self.copy
     }
 
-    /// General registers of the thread when it was copied, in the order of the kernel.
+    /// General registers of the copied thread at that moment, in the kernel's order.
     pub fn registers(&self) -> Vec<u64> {
         words(&self.registers)
     }
 
-    /// Nothing that the copy writes to the process's standard output or error is the process's, and it has no other files.
+    /// Redirects the copy's standard output and error to /dev/null and closes its other files.
     fn silence(&self) -> Result<(), SnapshotError> {
         let path = self.room();
         ptrace::write(self.copy, path, b"/dev/null\0")?;
@@ -122,7 +122,7 @@ impl Snapshot {
                 self.system(libc::SYS_dup3, [null as u64, descriptor, 0, 0, 0, 0])?;
             }
         }
-        // The copy would hold connections open that the process closes. A kernel before 5.9 does not know this call.
+        // The copy would keep connections open that the process closes. Kernels before 5.9 lack this call.
         let all = [3, u64::from(u32::MAX), 0, 0, 0, 0];
         self.system(libc::SYS_close_range, all)?;
         Ok(())
@@ -135,8 +135,8 @@ impl Snapshot {
         })
     }
 
-    /// Has the copy make a file in its memory, with these contents: its number there. Nothing of this program's is
-    /// opened by the copy, nor by its name.
+    /// Makes the copy create an in-memory file with these contents and returns its number there. The copy opens no file of
+    /// this program, not even by name.
     pub fn file(&self, contents: &[u8]) -> Result<i32, SnapshotError> {
         let name = self.room();
         ptrace::write(self.copy, name, b"memprof\0")?;
@@ -145,7 +145,7 @@ impl Snapshot {
             self.system(libc::SYS_memfd_create, arguments)
         };
         let number = match create(EXECUTABLE)? {
-            // Before Linux 6.3 all of them are.
+            // Before Linux 6.3 all are executable.
             error if error == -i64::from(libc::EINVAL) => create(0)?,
             other => other,
         };
@@ -156,7 +156,7 @@ impl Snapshot {
         Ok(number)
     }
 
-    /// Has the copy call the system.
+    /// Makes the copy call the system.
     fn system(&self, number: i64, arguments: [u64; 6]) -> Result<i64, SnapshotError> {
         run(
             self.copy,
@@ -168,7 +168,7 @@ impl Snapshot {
         )
     }
 
-    /// Where the copy has 64 bytes that it does not use.
+    /// Address of 64 unused bytes in the copy.
     fn room(&self) -> u64 {
         registers::below_stack(&self.registers, 64)
     }
@@ -177,7 +177,7 @@ impl Snapshot {
 impl Drop for Snapshot {
     fn drop(&mut self) {
         if !self.ended {
-            // SAFETY: the copy is a process of its own, which this program traces, and has not waited for.
+            // SAFETY: the copy is a separate process, which this program traces and has not waited for.
             unsafe { libc::kill(self.copy, libc::SIGKILL) };
             let until = Instant::now() + PATIENCE;
             while let Ok(Some(stop)) = ptrace::wait(self.copy, until) {
@@ -186,8 +186,8 @@ impl Drop for Snapshot {
                 }
             }
         }
-        // Its parent has to know that it ended, else a zombie stays as long as the parent lives. Another command may just
-        // trace the parent.
+        // The parent has to reap the copy, else a zombie remains for the parent's lifetime. Another command may be tracing
+        // the parent right now.
         let mut threads = vec![self.thread];
         threads.extend(process_of(self.thread).or_else(|| process_of(self.copy)));
         let until = Instant::now() + REAPING;
@@ -201,16 +201,16 @@ impl Drop for Snapshot {
     }
 }
 
-/// Registers in the order of the kernel.
+/// Registers in the kernel's order.
 fn words(registers: &Registers) -> Vec<u64> {
     let count = size_of::<Registers>() / size_of::<u64>();
-    // SAFETY: the kernel's structure consists of words on both processors, and lives as long as this.
+    // SAFETY: the kernel's structure consists of words on both processors, and outlives the slice.
     let words =
         unsafe { std::slice::from_raw_parts(std::ptr::from_ref(registers).cast::<u64>(), count) };
     words.to_vec()
 }
 
-/// Whether a copy was reaped, or never will be.
+/// Whether a copy was reaped, or never can be.
 fn is_settled(reaped: &Result<(), SnapshotError>) -> bool {
     !matches!(
         reaped,
@@ -221,7 +221,7 @@ fn is_settled(reaped: &Result<(), SnapshotError>) -> bool {
     )
 }
 
-/// Has a process wait for its copy. It may run another program by now.
+/// Makes a process wait for its copy. The process may run another program by now.
 fn reap(thread: i32, inner: i32) -> Result<(), SnapshotError> {
     let instruction = instruction(thread)?;
     let stopped = Stopped::stop(thread)?;
@@ -232,7 +232,7 @@ fn reap(thread: i32, inner: i32) -> Result<(), SnapshotError> {
     answer.map(|_| ())
 }
 
-/// The process that a thread belongs to: the id of its first thread.
+/// The process of a thread: the id of its first thread.
 fn process_of(thread: i32) -> Option<i32> {
     thread_status::field(thread, "Tgid")?.parse().ok()
 }

@@ -1,4 +1,4 @@
-//! A thread that is paused for a moment, and calls the system meanwhile.
+//! A briefly paused thread that makes system calls meanwhile.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -11,14 +11,14 @@ use super::thread_status;
 
 /// Time for a thread to stop, and for a system call to return.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
-/// Bytes of code that are searched for the instruction that calls the system.
+/// Bytes of code to search for the system call instruction.
 const SEARCHED: usize = 1 << 20;
 
-/// A thread of the process that was stopped, and goes on where it was when this ends.
+/// A stopped thread of the process; it resumes where it was when this is dropped.
 pub(super) struct Stopped {
     pub(super) thread: i32,
     pub(super) registers: Registers,
-    /// Registers of floating point and vectors, once a function was called.
+    /// Floating point and vector registers, once a function was called.
     pub(super) vectors: Option<Vec<u8>>,
     signals: u64,
     released: bool,
@@ -43,13 +43,13 @@ impl Stopped {
             })
         });
         if found.is_err() {
-            // If it is stopped it goes on; if it never stopped, it is released when this program ends.
+            // A stopped thread resumes; one that never stopped is released when this program ends.
             let _ = ptrace::detach(thread);
         }
         found
     }
 
-    /// Calls the system in the thread, in which no signal is delivered meanwhile.
+    /// Makes a system call in the thread, with all signals held back meanwhile.
     pub(super) fn call(
         &self,
         instruction: u64,
@@ -69,7 +69,7 @@ impl Stopped {
         )
     }
 
-    /// Fails if the process has begun to run another program, where the instruction is not.
+    /// Fails if the process has begun to run another program, without the instruction.
     pub(super) fn check(&self, instruction: u64) -> Result<(), SnapshotError> {
         let mut code = [0; registers::SYSTEM_CALL.len()];
         let read = ptrace::read(self.thread, instruction, &mut code);
@@ -83,8 +83,8 @@ impl Stopped {
         self.restore()
     }
 
-    /// The registers are set where the kernel looks after signals. There it also restarts the system call, if any,
-    /// that the thread was stopped in, as if nothing had been.
+    /// Restores the registers at the point where the kernel checks for signals. There it also restarts the system call, if
+    /// any, that the stop interrupted.
     fn restore(&mut self) -> Result<(), SnapshotError> {
         self.released = true;
         ptrace::interrupt(self.thread)?;
@@ -111,14 +111,14 @@ fn why_not(thread: i32) -> SnapshotError {
     let tracer = thread_status::field(thread, "TracerPid");
     match tracer.as_deref() {
         None | Some("0") => SnapshotError::Forbidden,
-        // A thread of this program, for which it has not stopped yet.
+        // A thread of this program traces it, and it has not stopped yet.
         Some(id) if Path::new("/proc/self/task").join(id).exists() => SnapshotError::Busy,
         Some(_) => SnapshotError::Traced,
     }
 }
 
-/// Sets options of a stopped thread, in which no filter of system calls is to forbid those that this program has it make: it might
-/// even kill the process for them.
+/// Sets options of a stopped thread, and suspends its system call filter, which might forbid the calls made for this program
+/// or even kill the process for them.
 fn set_options(thread: i32, options: i32) -> Result<(), SnapshotError> {
     if !thread_status::is_filtered(thread) {
         return ptrace::set_options(thread, options);
@@ -134,7 +134,7 @@ fn set_options(thread: i32, options: i32) -> Result<(), SnapshotError> {
     }
 }
 
-/// Waits for the stop that was asked for. Signals that come before it are delivered.
+/// Waits for the requested stop, delivering signals that come first.
 pub(super) fn until_interrupted(thread: i32) -> Result<(), SnapshotError> {
     let until = Instant::now() + PATIENCE;
     loop {
@@ -148,7 +148,7 @@ pub(super) fn until_interrupted(thread: i32) -> Result<(), SnapshotError> {
     }
 }
 
-/// Has a stopped thread call the system; returns the system's answer. The thread is stopped again, with other registers.
+/// Makes a stopped thread call the system and returns the result. Leaves the thread stopped, with other registers.
 pub(super) fn run(
     thread: i32,
     from: &Registers,
@@ -178,7 +178,7 @@ pub(super) fn run(
     Ok(registers::answer(&ptrace::registers(thread)?))
 }
 
-/// Waits for the first stop of a copy, which is to die with this program.
+/// Waits for the first stop of a copy, which is set to die with this program.
 fn catch(copy: i32, until: Instant) -> Result<(), SnapshotError> {
     match ptrace::wait(copy, until)? {
         Some(Stop::Ended(_)) => Err(SnapshotError::Gone),
@@ -187,7 +187,7 @@ fn catch(copy: i32, until: Instant) -> Result<(), SnapshotError> {
     }
 }
 
-/// The address of an instruction that calls the system: in the code that the kernel maps, in libc's, or anywhere else.
+/// The address of a system call instruction: in the code that the kernel maps, in libc, or anywhere else.
 pub(super) fn instruction(thread: i32) -> Result<u64, SnapshotError> {
     let mut maps = maps::of(thread)?;
     if maps.is_empty() {

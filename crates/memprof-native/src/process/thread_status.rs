@@ -1,10 +1,10 @@
-//! What the kernel says of a thread in /proc/TID/status.
+//! A thread's /proc/TID/status.
 
 use std::fs;
 
-/// A line of it, by its name.
+/// The value of a line, by its name.
 pub fn field(thread: impl std::fmt::Display, name: &str) -> Option<String> {
-    // The name of a process may be any bytes.
+    // A process name may contain any bytes.
     let status = fs::read(format!("/proc/{thread}/status")).ok()?;
     let status = String::from_utf8_lossy(&status);
     let mut lines = status.lines().filter_map(|line| line.split_once(':'));
@@ -12,17 +12,17 @@ pub fn field(thread: impl std::fmt::Display, name: &str) -> Option<String> {
     Some(value.trim().to_owned())
 }
 
-/// Whether a filter of system calls (seccomp) applies to a thread.
+/// Whether a system call filter (seccomp) applies to a thread.
 pub fn is_filtered(thread: i32) -> bool {
     field(thread, "Seccomp").is_some_and(|mode| mode != "0")
 }
 
-/// Whether a thread has filters that this program does not have. Those that both have, as all processes of a container, permit
-/// what this program does.
+/// Whether a thread has filters that this program does not have. Shared filters, such as those of a container, permit what
+/// this program does.
 pub fn has_more_filters(thread: i32) -> bool {
     let filters = |thread: &str| -> u32 {
         let count = field(thread, "Seccomp_filters").and_then(|count| count.parse().ok());
-        // Before Linux 5.9 their number is not known.
+        // Before Linux 5.9 the number is unknown.
         count.unwrap_or(1)
     };
     let own = match field("self", "Seccomp").as_deref() {

@@ -1,8 +1,8 @@
-//! A process of its own that stops and copies others, for this one.
+//! A separate process that stops and copies others on behalf of this one.
 //!
-//! While a thread is stopped its registers are not its own. If its tracer were killed then, it would go on with these. So what
-//! traces is not the command that a person may interrupt or kill at any moment, but a child of it: it takes no signals, has
-//! a session of its own, and ends in order when the command is gone.
+//! A stopped thread has modified registers, and would resume with them if its tracer were killed. So the tracer is not the
+//! command, which a user may interrupt or kill at any moment, but a child: it takes no signals, has its own session, and
+//! cleans up when the command is gone.
 
 use std::ffi::c_int;
 use std::io;
@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 
 use super::descriptors;
 
-/// Time for the child to end, which may have to wait for a thread to stop.
+/// Time for the child to end; it may have to wait for a thread to stop.
 const PATIENCE: Duration = Duration::from_secs(5);
 const GLANCE: Duration = Duration::from_millis(1);
-/// Bytes of the length before a message.
+/// Bytes of the length prefix of a message.
 const LENGTH: usize = 8;
 /// Longest message.
 const LONGEST: usize = 1 << 28;
@@ -25,9 +25,9 @@ const LONGEST: usize = 1 << 28;
 /// Messages between this process and the child.
 pub struct Line {
     socket: OwnedFd,
-    /// What has come of the next message.
+    /// Bytes received so far of the next message.
     ahead: Vec<u8>,
-    /// Descriptors that came with it.
+    /// Descriptors received with it.
     with: Vec<OwnedFd>,
 }
 
@@ -40,14 +40,14 @@ impl Line {
         }
     }
 
-    /// Sends a message, and a descriptor with it.
+    /// Sends a message with a descriptor.
     pub fn send(&self, message: &[u8], with: Option<BorrowedFd<'_>>) -> io::Result<()> {
         let mut bytes = (message.len() as u64).to_ne_bytes().to_vec();
         bytes.extend(message);
         descriptors::send(self.socket.as_fd(), &bytes, with)
     }
 
-    /// The next message and its descriptor; `None` if there is none in time. An error once the other side has ended.
+    /// The next message and its descriptor; `None` if none comes in time. An error once the other side has ended.
     pub fn receive(&mut self, limit: Duration) -> io::Result<Option<(Vec<u8>, Option<OwnedFd>)>> {
         let until = Instant::now() + limit;
         loop {
@@ -91,7 +91,7 @@ impl AsFd for Line {
     }
 }
 
-/// Whether one of these can be read, or has ended, in that time. A signal ends the wait.
+/// Whether one of these becomes readable or ends in time. A signal ends the wait.
 pub fn wait(of: &[BorrowedFd<'_>], limit: Duration) -> io::Result<bool> {
     let entry = |descriptor: &BorrowedFd<'_>| libc::pollfd {
         fd: descriptor.as_raw_fd(),
@@ -114,7 +114,7 @@ pub fn wait(of: &[BorrowedFd<'_>], limit: Duration) -> io::Result<bool> {
     }
 }
 
-/// The child; it ends with this.
+/// The child; dropping this ends it.
 pub struct Tracer {
     /// Messages to and from it.
     pub line: Line,
@@ -122,12 +122,12 @@ pub struct Tracer {
 }
 
 impl Tracer {
-    /// Starts it. It has no descriptors of this process but those that are kept and standard error, and ends with `work`, which
-    /// is to return soon when the line ends.
+    /// Starts the child. It inherits only the kept descriptors and standard error, and ends with `work`, which must return
+    /// soon after the line ends.
     pub fn start(keep: &[BorrowedFd<'_>], work: impl FnOnce(&mut Line)) -> io::Result<Tracer> {
         let (here, there) = pair()?;
         let signals = Blocked::all();
-        // SAFETY: libc's own fork, which leaves the child with malloc in order. The child runs nothing of Ruby's, and never
+        // SAFETY: libc's own fork, which leaves the child with a consistent malloc. The child runs no Ruby code, and never
         // returns.
         match unsafe { libc::fork() } {
             -1 => Err(io::Error::last_os_error()),
@@ -137,7 +137,7 @@ impl Tracer {
                 isolate(keep.chain([there.as_raw_fd()]).collect());
                 let mut line = Line::new(there);
                 let _ = catch_unwind(AssertUnwindSafe(|| work(&mut line)));
-                // SAFETY: ends the child without running anything of the program's.
+                // SAFETY: ends the child without running any of the program's code.
                 unsafe { libc::_exit(0) }
             }
             pid => {
@@ -153,13 +153,13 @@ impl Tracer {
 }
 
 impl Drop for Tracer {
-    /// Waits until the child has put everything back.
+    /// Waits until the child has restored everything.
     fn drop(&mut self) {
-        // SAFETY: an open socket; that nothing more comes from here is what the child ends at.
+        // SAFETY: an open socket; shutting it down makes the child end.
         unsafe { libc::shutdown(self.line.socket.as_raw_fd(), libc::SHUT_WR) };
         let until = Instant::now() + PATIENCE;
         loop {
-            // SAFETY: waits for a child of this process; one that the program itself has waited for is gone.
+            // SAFETY: waits for a child of this process; if the program already waited for it, it is gone.
             let found = unsafe { libc::waitpid(self.pid, ptr::null_mut(), libc::WNOHANG) };
             if found != 0 || Instant::now() > until {
                 return;
@@ -169,7 +169,7 @@ impl Drop for Tracer {
     }
 }
 
-/// Signals, blocked in this thread until this ends.
+/// Signals blocked in this thread until this is dropped.
 struct Blocked(libc::sigset_t);
 
 impl Blocked {
@@ -192,7 +192,7 @@ impl Drop for Blocked {
     }
 }
 
-/// In the child: it is out of the program's session, and holds none of its files open.
+/// Runs in the child: leaves the program's session and closes its files.
 fn isolate(mut keep: Vec<i32>) {
     keep.push(libc::STDERR_FILENO);
     keep.sort_unstable();

@@ -1,14 +1,14 @@
-//! Calls that take time and may move bytes: four counters each.
+//! Calls that take time and may transfer bytes: four counters each.
 
 use super::{add, time};
 use crate::Node;
 use crate::clock;
 use crate::report::map;
 
-/// Calls, ticks of the clock, bytes asked for, bytes moved.
+/// Calls, clock ticks, bytes requested, bytes transferred.
 pub(super) const CELLS: usize = 4;
 
-/// Calls the function and counts that.
+/// Calls the function and counts the call.
 #[inline(always)]
 pub(super) fn timed<R>(first: usize, call: impl FnOnce() -> R) -> R {
     let begun = clock::now();
@@ -17,7 +17,7 @@ pub(super) fn timed<R>(first: usize, call: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Calls a function that returns how many bytes it moved, or a negative number, and was asked to move `requested`.
+/// Calls a function that returns the number of bytes transferred, or a negative number; `requested` were asked for.
 #[inline(always)]
 pub(super) fn moved(first: usize, requested: u64, call: impl FnOnce() -> isize) -> isize {
     let begun = clock::now();
@@ -29,8 +29,8 @@ pub(super) fn moved(first: usize, requested: u64, call: impl FnOnce() -> isize) 
     result
 }
 
-/// As [`moved`]; what was asked for is found out when the call has gone well, as only then the kernel has found the
-/// caller's description of it to be readable.
+/// Like [`moved`], but computes the requested bytes after a successful call, since only then the kernel has found the
+/// caller's description of them to be readable.
 #[inline(always)]
 pub(super) fn moved_by_vector(
     first: usize,
@@ -45,7 +45,7 @@ pub(super) fn moved_by_vector(
     result
 }
 
-/// What was counted for a kind of call; None if there was none.
+/// The counts of a kind of call; None if there were no calls.
 pub(super) fn report(cells: &[u64], moves_bytes: bool) -> Option<Node> {
     let &[calls, ticks, requested, actual] = cells.first_chunk()?;
     if calls == 0 {

@@ -1,8 +1,8 @@
-//! How large a block is, from the word before it.
+//! The size of a block, from the word before it.
 //!
-//! glibc writes there how large it made the block. `malloc_usable_size` reads just that, but to call it for each
-//! allocation and each free doubles what the tracer costs. That the word means what it is said to is tried out first,
-//! and only glibc's own allocator is asked so.
+//! glibc stores a block's size there. `malloc_usable_size` just reads that word, but calling it for each allocation and each
+//! free doubles the tracer's cost. The word's meaning is verified first, and the shortcut is only used for glibc's own
+//! allocator.
 
 use std::ffi::c_void;
 use std::sync::OnceLock;
@@ -14,10 +14,10 @@ use std::sync::atomic::{
 const IS_MAPPED: u64 = 2;
 const FLAGS: u64 = 7;
 
-/// The address of the `malloc_usable_size` that may be left out; 0 if there is none.
+/// The address of the `malloc_usable_size` that need not be called; 0 if there is none.
 static KNOWN: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether blocks of the allocator whose `malloc_usable_size` this is can be read.
+/// Whether blocks of the allocator with this `malloc_usable_size` can be read.
 #[inline(always)]
 pub(super) fn is_readable(usable_size: usize) -> bool {
     KNOWN.load(Relaxed) == usable_size
@@ -25,15 +25,15 @@ pub(super) fn is_readable(usable_size: usize) -> bool {
 
 /// # Safety
 ///
-/// A block of an allocator for which [`is_readable`] holds, not freed.
+/// The block must belong to an allocator for which [`is_readable`] holds, and must not be freed.
 #[inline(always)]
 pub(super) unsafe fn size(block: *mut c_void) -> u64 {
-    // SAFETY: glibc has the word in front of every block. Others may set its flags meanwhile.
+    // SAFETY: glibc has the word in front of every block. Other threads may set its flags meanwhile.
     let word = unsafe { AtomicU64::from_ptr(block.cast::<u64>().sub(1)) }.load(Relaxed);
     (word & !FLAGS) - if word & IS_MAPPED == 0 { 8 } else { 16 }
 }
 
-/// Tries it out, once.
+/// Verifies the word's meaning, once.
 pub(super) fn prepare() {
     static ONCE: OnceLock<()> = OnceLock::new();
     ONCE.get_or_init(|| {
@@ -43,14 +43,14 @@ pub(super) fn prepare() {
     });
 }
 
-/// glibc's own, if the process uses its allocator.
+/// glibc's own function, if the process uses its allocator.
 #[cfg(target_env = "gnu")]
 fn glibc_usable_size() -> Option<usize> {
     let object_of = |address: *const c_void| {
         let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
-        // SAFETY: any address may be asked for; the structure is there to be written.
+        // SAFETY: any address is allowed; the structure is there to be written.
         let found = unsafe { libc::dladdr(address, info.as_mut_ptr()) } != 0;
-        // SAFETY: zeroes, and what the loader wrote: addresses.
+        // SAFETY: zeroes, or values written by the loader: addresses.
         found.then(|| unsafe { info.assume_init() }.dli_fbase)
     };
     let address = libc::malloc_usable_size as *const c_void;
@@ -69,7 +69,7 @@ fn is_as_expected() -> bool {
     [1, 24, 25, 40, 100, 1000, 5000, 130_000, 1 << 20, 1 << 25]
         .into_iter()
         .all(|bytes| {
-            // SAFETY: the block is asked about while it is there, and freed once; its allocator is glibc's.
+            // SAFETY: the block is read before it is freed, and freed once; its allocator is glibc's.
             unsafe {
                 let block = libc::malloc(bytes);
                 let is_same =

@@ -1,8 +1,8 @@
-//! What database tracers remember of a connection between two calls: the query whose answer the program waits for, and
+//! The state that database tracers keep per connection between two calls: the query whose answer the program waits for, and
 //! the kinds of its prepared statements.
 //!
-//! A wait belongs to the thread that sent the query, and to the innermost trace of that thread at this moment. With that
-//! trace it ends: when a program gives up a query, as by a timeout, the rest of it belongs to no trace. The next thread or
+//! A wait belongs to the thread that sent the query, and to that thread's innermost trace at the time. It ends with that
+//! trace: when a program gives up a query, as after a timeout, the rest of the wait belongs to no trace. The next thread or
 //! trace that asks the connection for an answer waits from its own first call on.
 
 use std::collections::HashMap;
@@ -14,17 +14,17 @@ use crate::clock;
 use crate::counters::{self, Block};
 use crate::lock::Lock;
 
-/// Prepared statements that are remembered, of all connections together; of further ones the kind is unknown.
+/// Most prepared statements to remember, over all connections; the kind of others is unknown.
 const STATEMENTS: usize = 1 << 20;
 
-/// All connections that there is something to remember of. Empty until a client library is called.
+/// All connections with state. Empty until a client library is called.
 static TABLE: Lock<Option<Table>> = Lock::new(None);
-/// How many waits there are, open and abandoned ones.
+/// Number of waits, open and abandoned ones.
 static WAITS: AtomicUsize = AtomicUsize::new(0);
 
 #[derive(Default)]
 struct Table {
-    /// By the first counter of their tracer, and their address.
+    /// By their tracer's first counter and their address.
     connections: HashMap<(usize, usize), Connection>,
     statements: usize,
 }
@@ -35,20 +35,20 @@ struct Connection {
     statements: HashMap<Box<[u8]>, Kind>,
 }
 
-/// A query that was sent, and whose answer the program has not seen yet.
+/// A query that was sent, but whose answer the program has not seen yet.
 struct Wait {
     kind: Kind,
-    /// The thread that waits; None if the trace that it began in has ended.
+    /// The waiting thread; None if the trace that the wait began in has ended.
     waiter: Option<Waiter>,
-    /// Only the answer shows the kind, and the query is counted when the wait ends.
+    /// Set if only the answer shows the kind: the query is then counted when the wait ends.
     by_answer: Option<ByAnswer>,
 }
 
 /// A query of unknown kind.
 struct ByAnswer {
-    /// The prepared statement that it executes, if there is one to remember the kind of.
+    /// The prepared statement that it executes, if its kind should be remembered.
     statement: Option<Box<[u8]>>,
-    /// When the answer was there, if the program has not taken it yet.
+    /// The time when the answer arrived, if the program has not taken it yet.
     since: Option<u64>,
 }
 
@@ -56,10 +56,10 @@ struct ByAnswer {
 struct Waiter {
     block: &'static Block,
     owner: u64,
-    /// How many traces the thread was in when it began to wait.
+    /// Number of traces that the thread was in when the wait began.
     depth: u32,
     since: u64,
-    /// What the thread had waited for the GVL until then.
+    /// The thread's total GVL wait at that time.
     gvl: u64,
 }
 
@@ -79,7 +79,7 @@ impl Waiter {
         std::ptr::eq(self.block, block) && self.owner == block.owner()
     }
 
-    /// Ticks until then, and nanoseconds of them that the thread waited for the GVL.
+    /// Ticks until then, and the nanoseconds of them spent waiting for the GVL.
     fn waited(&self, until: u64) -> [u64; 2] {
         let gvl = self.block.gvl_wait().saturating_sub(self.gvl);
         [until.saturating_sub(self.since), gvl]
@@ -87,7 +87,7 @@ impl Waiter {
 }
 
 impl Wait {
-    /// Counts what was waited until then, and waits no more.
+    /// Ends the wait and counts its time until then.
     fn end(&mut self, base: usize, until: u64) {
         if let Some(waiter) = self.waiter.take() {
             let by_answer = self.by_answer.take();
@@ -103,7 +103,7 @@ impl Wait {
 
 /// The connections of one client library.
 pub(super) struct Connections {
-    /// The first counter of its tracer.
+    /// Its tracer's first counter.
     base: usize,
 }
 
@@ -112,12 +112,12 @@ impl Connections {
         Connections { base }
     }
 
-    /// A query was sent: its sender waits for the answer.
+    /// Records a sent query: its sender waits for the answer.
     pub fn sent(&self, connection: usize, kind: Kind, begun: u64) {
         self.wait(connection, kind, begun, None);
     }
 
-    /// A query was sent whose kind its answer will show: it is counted then. It may execute a prepared statement.
+    /// Records a sent query whose kind only the answer will show: it is counted then. It may execute a prepared statement.
     pub fn sent_unknown(&self, connection: usize, statement: Option<&[u8]>, begun: u64) {
         let by_answer = ByAnswer {
             statement: statement.map(Box::from),
@@ -137,7 +137,7 @@ impl Connections {
                 .entry((self.base, connection))
                 .or_default();
             match connection.wait.replace(wait) {
-                // In a pipeline: of a query of known kind only the last one's wait counts.
+                // In a pipeline: for queries of known kind, only the last one's wait counts.
                 Some(mut before) if before.by_answer.is_some() => before.end(self.base, begun),
                 Some(_) => {}
                 None => {
@@ -147,12 +147,12 @@ impl Connections {
         });
     }
 
-    /// The calling thread has asked whether the answer has come, by a call that began then.
+    /// Records that the calling thread has asked for the answer, by a call that began then.
     pub fn asked(&self, connection: usize, begun: u64, has_come: bool) {
         self.answered(connection, begun, has_come, || None);
     }
 
-    /// The same, where the answer may show of which kind the query was. Without, a query of unknown kind goes on until
+    /// Like `asked`, for an answer that may show the kind of the query. Otherwise, a query of unknown kind continues until
     /// the program takes the answer.
     pub fn answered(
         &self,
@@ -201,7 +201,7 @@ impl Connections {
         });
     }
 
-    /// A connection was closed, or starts over: nothing of it is left.
+    /// Drops all state of a connection that was closed or reset.
     pub fn closed(&self, connection: usize) {
         self.with(|table| {
             if let Some(connection) = table.connections.remove(&(self.base, connection)) {
@@ -211,7 +211,7 @@ impl Connections {
         });
     }
 
-    /// A statement was prepared.
+    /// Records a prepared statement.
     pub fn prepared(&self, connection: usize, name: &[u8], kind: Kind) {
         self.with(|table| {
             let connection = (table.connections)
@@ -235,7 +235,7 @@ impl Connections {
         })
     }
 
-    /// A prepared statement was deallocated.
+    /// Records that a prepared statement was deallocated.
     pub fn deallocated(&self, connection: usize, name: &[u8]) {
         self.with(|table| {
             let connection = table.connections.get_mut(&(self.base, connection));
@@ -245,7 +245,7 @@ impl Connections {
         });
     }
 
-    /// All prepared statements of a connection were deallocated.
+    /// Records that all prepared statements of a connection were deallocated.
     pub fn deallocated_all(&self, connection: usize) {
         self.with(|table| {
             if let Some(connection) = table.connections.get_mut(&(self.base, connection)) {
@@ -254,7 +254,7 @@ impl Connections {
         });
     }
 
-    /// Forgets all connections: what happens to them is not seen while no function is replaced.
+    /// Forgets all connections: while no function is replaced, their changes go unseen.
     pub fn forget(&self) {
         self.with(|table| {
             let (own, others) = std::mem::take(&mut table.connections)
@@ -289,13 +289,13 @@ fn forget_wait(base: usize, connection: Connection) {
     }
 }
 
-/// A trace of a thread begins: what the thread waited for outside of any ends.
+/// Begins a trace of a thread: ends its waits outside of any trace.
 pub(crate) fn enter(block: &Block) {
     end_waits(block, |depth| depth == 0 && block.traces() == 0);
     block.enter_trace();
 }
 
-/// A trace of a thread ends, and with it the waits that began in it.
+/// Ends a trace of a thread, along with the waits that began in it.
 pub(crate) fn leave(block: &Block) {
     block.leave_trace();
     let left = block.traces();
@@ -311,7 +311,7 @@ fn end_waits(block: &Block, does_end: impl Fn(u32) -> bool) {
     });
 }
 
-/// What is waited so far and not counted yet: by a thread, or by all. Counters with what is to be added to them.
+/// Wait times not counted yet, of one thread or of all: counters with the amounts to add.
 pub(crate) fn open(block: Option<&Block>) -> Vec<(usize, u64)> {
     let mut open = Vec::new();
     each_wait(|base, wait| {

@@ -1,16 +1,16 @@
-//! What a statement of PostgreSQL does with prepared ones: `DEALLOCATE` and `DISCARD ALL` deallocate, `EXECUTE` executes.
+//! How a PostgreSQL statement uses prepared ones: `DEALLOCATE` and `DISCARD ALL` deallocate, `EXECUTE` executes.
 
 use super::sql::behind_comments;
 
-/// What is deallocated.
+/// The deallocated statements.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Deallocated {
     All,
-    /// The statement of that name.
+    /// The statement with this name.
     One(Vec<u8>),
 }
 
-/// None if the statement does something else. One that stands behind another, in the same text, is not found.
+/// None if the statement does something else. One that follows another in the same text is not found.
 pub(super) fn deallocated(sql: &[u8]) -> Option<Deallocated> {
     let (verb, rest) = word(sql)?;
     let (name, rest) = word(rest)?;
@@ -29,7 +29,7 @@ pub(super) fn executes(sql: &[u8]) -> bool {
     word(sql).is_some_and(|(verb, _)| verb == b"execute")
 }
 
-/// `"all"` in quotes, which is a name, is taken for the keyword: more kinds are unknown then than need be.
+/// `"all"` in quotes, which is a name, is taken for the keyword: that only makes more kinds unknown than necessary.
 fn one_or_all(name: Vec<u8>) -> Deallocated {
     if name == b"all" {
         Deallocated::All
@@ -38,7 +38,7 @@ fn one_or_all(name: Vec<u8>) -> Deallocated {
     }
 }
 
-/// The next word, as the server knows it: in lower case, unless it is in quotes. Then what comes behind.
+/// The next word as the server sees it, in lower case unless quoted, and the rest after it.
 fn word(sql: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let sql = behind_comments(sql);
     if let [b'"', quoted @ ..] = sql {
@@ -51,7 +51,7 @@ fn word(sql: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     (size > 0).then(|| (word.to_ascii_lowercase(), rest))
 }
 
-/// Up to the quote that is not doubled.
+/// Reads up to the quote that is not doubled.
 fn quoted_word(mut sql: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let mut word = Vec::new();
     loop {

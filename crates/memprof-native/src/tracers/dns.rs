@@ -1,8 +1,8 @@
-//! `dns`: names that were looked up.
+//! `dns`: name lookups.
 //!
-//! Since Ruby 3.3 a look-up runs in a thread of its own, so that it can be given up, and others do the same. A thread
-//! that a library starts is a helper: what it looks up counts for the thread that started it, as long as that lives.
-//! Threads of Ruby are started by the interpreter, and stand for themselves.
+//! Since Ruby 3.3 a lookup runs in its own thread, so that it can be canceled; other libraries do the same. A thread started
+//! by a library is a helper: its lookups count for the thread that started it, as long as that lives. Ruby threads are
+//! started by the interpreter, and count for themselves.
 
 use std::cell::Cell;
 use std::mem::transmute;
@@ -19,7 +19,7 @@ use crate::interpose::{Caller, Code, Entry, Hook, Original, hook};
 use crate::report::map;
 
 const BASE: usize = first_cell("dns");
-/// What helpers count, in the block of the thread that they help.
+/// Counts of helpers, in the block of the thread that they help.
 const HELPED: usize = BASE + calls::CELLS;
 pub(super) const CELLS: usize = 2 * calls::CELLS;
 
@@ -46,7 +46,7 @@ struct Requester {
 }
 
 thread_local! {
-    /// Whom the thread helps.
+    /// The thread that this one helps.
     static REQUESTER: Cell<Option<Requester>> = const { Cell::new(None) };
 }
 
@@ -70,7 +70,7 @@ fn looked_up(ticks: u64) {
 
 type Start = unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void;
 
-/// What a helper is to do.
+/// The work of a helper.
 struct Helper {
     start: Start,
     argument: *mut c_void,
@@ -87,12 +87,12 @@ unsafe extern "C-unwind" fn create<const VARIANT: usize>(
 ) -> c_int {
     type Create =
         unsafe extern "C-unwind" fn(*mut c_void, *const c_void, Start, *mut c_void) -> c_int;
-    // SAFETY: the engine filled in the address of `pthread_create`, whose signature this is.
+    // SAFETY: the engine filled in the address of `pthread_create`, which has this signature.
     let original = unsafe { transmute::<usize, Create>(CREATE[VARIANT].get()) };
-    // SAFETY: asks for memory of the size of what is written there.
+    // SAFETY: requests memory of the size of the value written there.
     let helper = unsafe { libc::malloc(size_of::<Helper>()) }.cast::<Helper>();
     if helper.is_null() {
-        // SAFETY: the caller's arguments. It will stand for itself.
+        // SAFETY: the caller's arguments. The thread will count for itself.
         return unsafe { original(thread, attributes, start, argument) };
     }
     let requester = requester();
@@ -104,17 +104,17 @@ unsafe extern "C-unwind" fn create<const VARIANT: usize>(
             requester,
         });
     }
-    // SAFETY: the caller's arguments, but for what the thread runs: that takes the memory, and calls what the caller
-    // wants to be called.
+    // SAFETY: the caller's arguments, except for the thread's function: ours takes the memory, and calls the caller's
+    // function.
     let failed = unsafe { original(thread, attributes, help, helper.cast()) };
     if failed != 0 {
-        // SAFETY: there is no thread that it was given to.
+        // SAFETY: no thread was started that could use it.
         unsafe { libc::free(helper.cast()) };
     }
     failed
 }
 
-/// Runs in a helper. Nothing here is to be dropped: the thread may be cancelled.
+/// Runs in a helper. Nothing here may need dropping: the thread may be canceled.
 unsafe extern "C-unwind" fn help(helper: *mut c_void) -> *mut c_void {
     // SAFETY: written by `create` for this thread alone, which frees it.
     let Helper {
@@ -125,7 +125,7 @@ unsafe extern "C-unwind" fn help(helper: *mut c_void) -> *mut c_void {
     // SAFETY: as above; it was read.
     unsafe { libc::free(helper) };
     REQUESTER.set(Some(requester));
-    // SAFETY: what the caller of `pthread_create` wants to be called, with its argument.
+    // SAFETY: the function passed to `pthread_create`, with its argument.
     unsafe { start(argument) }
 }
 

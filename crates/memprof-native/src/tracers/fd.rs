@@ -1,4 +1,4 @@
-//! `fd`: calls that work on file descriptors, by family.
+//! `fd`: calls on file descriptors, by family.
 
 use libc::{c_char, c_int, c_uint, c_void, mode_t, off_t, size_t, socklen_t, ssize_t};
 
@@ -8,7 +8,7 @@ use crate::Node;
 use crate::interpose::{Hook, hook};
 use crate::report::map;
 
-/// The families in the order of the report, and whether they move bytes.
+/// The families in report order, and whether they transfer bytes.
 const FAMILIES: [(&str, bool); 14] = [
     ("connect", false),
     ("accept", false),
@@ -60,7 +60,7 @@ type Bytes = *const c_void;
 type Address = *const c_void;
 type Vector = *const libc::iovec;
 
-/// The bytes that a vector has room for. For calls that went well: the kernel has read the vector then.
+/// The bytes that a vector has room for. Only for successful calls: the kernel has then read the vector.
 fn room(vector: Vector, count: c_int) -> u64 {
     if vector.is_null() {
         return 0;
@@ -76,7 +76,7 @@ fn room_of_message(message: *const libc::msghdr) -> u64 {
     room(message.msg_iov, message.msg_iovlen as c_int)
 }
 
-/// The bytes of several messages of which the first `done` went well: asked for, and moved.
+/// The bytes requested and transferred by several messages, of which the first `done` succeeded.
 fn rooms_of_messages(messages: *const libc::mmsghdr, done: c_int) -> (u64, u64) {
     if done <= 0 {
         return (0, 0);
@@ -100,8 +100,8 @@ fn several(first: usize, messages: *const libc::mmsghdr, call: impl FnOnce() -> 
     done
 }
 
-// The functions that end in _chk and _2 are what a compiler makes of the others when it fortifies a program. Names
-// that end in 64 are the same functions for programs that were compiled for large files.
+// Compilers replace functions by those that end in _chk and _2 when they fortify a program. Names that end in 64 are the
+// same functions for programs compiled for large files.
 static HOOKS: [Hook; 60] = [
     hook!("connect", (fd: c_int, to: Address, size: socklen_t) -> c_int, |call| timed(CONNECT, call)),
     hook!("accept", (fd: c_int, from: Buffer, size: Buffer) -> c_int, |call| timed(ACCEPT, call)),
@@ -186,7 +186,7 @@ static HOOKS: [Hook; 60] = [
     hook!("fdatasync", (fd: c_int) -> c_int, |call| timed(FSYNC, call)),
     hook!("sync_file_range", (fd: c_int, at: off_t, n: off_t, flags: c_uint) -> c_int, |call| timed(FSYNC, call)),
     hook!("syncfs", (fd: c_int) -> c_int, |call| timed(FSYNC, call)),
-    // The mode is there only if a file may be made; what is in its place otherwise is handed on, and not looked at.
+    // The mode is passed only if a file may be created; otherwise its slot is passed on unread.
     hook!("open", (path: *const c_char, flags: c_int, mode: mode_t) -> c_int, |call| timed(OPEN, call)),
     hook!("open64", (path: *const c_char, flags: c_int, mode: mode_t) -> c_int, |call| timed(OPEN, call)),
     hook!("__open_2", (path: *const c_char, flags: c_int) -> c_int, |call| timed(OPEN, call)),

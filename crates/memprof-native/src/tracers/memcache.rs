@@ -1,4 +1,4 @@
-//! `memcache`: operations through libmemcached, and what the servers answered.
+//! `memcache`: operations through libmemcached, and the servers' answers.
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -11,7 +11,7 @@ use crate::clock;
 use crate::interpose::{Hook, client_hook};
 use crate::report::map;
 
-/// Operations in the order of the report.
+/// Operations in report order.
 const OPERATIONS: [&str; 13] = [
     "get",
     "set",
@@ -41,11 +41,11 @@ const TOUCH: usize = 10;
 const MGET: usize = 11;
 const FETCH: usize = 12;
 
-/// libmemcached's codes of results; a higher one, or none, counts as unknown.
+/// Number of libmemcached's result codes; a higher or missing one counts as unknown.
 const CODES: usize = 49;
 const SUCCESS: usize = 0;
 const NOT_FOUND: usize = 16;
-/// Calls, ticks of the clock, each code, and unknown ones.
+/// Calls, clock ticks, each code, and unknown ones.
 const CELLS_AN_OPERATION: usize = 2 + CODES + 1;
 
 const BASE: usize = first_cell("memcache");
@@ -56,7 +56,7 @@ pub(super) static TRACER: Tracer = Tracer {
     ..Tracer::new("memcache", &HOOKS, report)
 };
 
-/// Most processes have no such client, and codes for each operation make most of all counters that there are.
+/// Whether anything was counted. Few processes have this client, and its codes make up most of all counters.
 static COUNTED: AtomicBool = AtomicBool::new(false);
 
 fn idle() -> bool {

@@ -1,4 +1,4 @@
-//! `memory`: what was asked of the allocator, by Ruby itself and by the rest.
+//! `memory`: calls of the allocator, by Ruby itself and by other code.
 
 use std::ffi::{c_int, c_void};
 use std::mem::transmute;
@@ -13,7 +13,7 @@ use crate::interpose::{self, Caller, Code, Companion, Entry, Hook, Original};
 use crate::malloc;
 use crate::report::map;
 
-/// The functions in the order of the report.
+/// The functions in report order.
 const FUNCTIONS: [&str; 8] = [
     "malloc",
     "calloc",
@@ -33,7 +33,7 @@ const ALIGNED_ALLOC: usize = 15;
 const MEMALIGN: usize = 18;
 const VALLOC: usize = 21;
 
-/// Calls, bytes asked for, bytes that the allocator set aside (0 if it does not report it): for each function, for each of two callers.
+/// Calls, bytes requested, bytes set aside by the allocator (0 if not reported): per function and per caller, of two.
 const BASE: usize = first_cell("memory");
 const CELLS_A_CALLER: usize = FUNCTIONS.len() * 3;
 pub(super) const CELLS: usize = 2 * CELLS_A_CALLER;
@@ -45,7 +45,7 @@ pub(super) static TRACER: Tracer = Tracer {
 
 pub(crate) fn obstacle() -> Option<&'static str> {
     chunk::prepare();
-    /// It does not change while the process runs, and takes a look into all objects.
+    /// Constant for the process, and expensive: it examines all objects.
     static IS_BUILT_IN: OnceLock<bool> = OnceLock::new();
     IS_BUILT_IN
         .get_or_init(|| interpose::is_built_in("malloc"))
@@ -90,13 +90,13 @@ fn functions(cells: &[u64]) -> Vec<(&'static str, Node)> {
         .collect()
 }
 
-/// Two callers, and for each two allocators, should there be more than one in the process.
+/// Two callers, and for each two allocators, in case the process has more than one.
 const ENTRIES: usize = 4;
 const fn first(entry: usize, function: usize) -> usize {
     BASE + (entry / 2) * CELLS_A_CALLER + function
 }
 
-/// Whether a trace counts. The functions are replaced for a recording of malloc alone, too.
+/// Whether a trace is counting. The functions are also replaced just for a malloc recording.
 #[inline(always)]
 fn counts() -> bool {
     const PLACE: usize = super::place("memory");
@@ -106,14 +106,14 @@ fn counts() -> bool {
 /// Whether an allocator of this process does not report the size of its blocks.
 static WITHOUT_SIZES: AtomicBool = AtomicBool::new(false);
 
-/// Stands in for `malloc_usable_size` of an allocator that has none. That of another one would read its own words where
-/// this one has others.
+/// Replaces `malloc_usable_size` for an allocator without one. Another allocator's would misread the words before this one's
+/// blocks.
 extern "C" fn no_size(_: *mut c_void) -> usize {
     WITHOUT_SIZES.store(true, Relaxed);
     0
 }
 
-/// What the replacements need of the same allocator: another one's would read something that is not there.
+/// Functions of the same allocator that the replacements need: another allocator's would misread its memory.
 struct Companions {
     size: Original,
     realloc: Original,
@@ -127,8 +127,8 @@ impl Companions {
         }
     }
 
-    /// What the engine is to look for, for this function. libc makes `reallocarray` of the `realloc` that is in use: under
-    /// jemalloc of theirs, which has no `reallocarray`.
+    /// The companions to look for, for this function. libc implements `reallocarray` by the `realloc` in use: under
+    /// jemalloc, which has no `reallocarray`, by jemalloc's.
     const fn of_library(&'static self, symbol: &str) -> [Companion; 2] {
         let as_libc_calls = matches!(symbol.as_bytes(), b"reallocarray");
         [
@@ -153,10 +153,10 @@ impl Companions {
         }
         let size = self.size.get();
         if chunk::is_readable(size) {
-            // SAFETY: a block of that allocator; if not, it would not survive the call that is traced either.
+            // SAFETY: a block of that allocator; if not, it would not survive the traced call either.
             return unsafe { chunk::size(block) };
         }
-        // SAFETY: the engine filled in this function of the allocator that gave this block, or is to free it.
+        // SAFETY: the engine filled in this function of the allocator that allocated this block, or is to free it.
         let size = unsafe { transmute::<usize, unsafe extern "C" fn(*mut c_void) -> usize>(size) };
         // SAFETY: as above.
         unsafe { size(block) as u64 }
@@ -171,9 +171,9 @@ impl Companions {
     }
 }
 
-/// A hook with an entry for each caller and allocator. The body is given the call, the entry's number, its companions, and
-/// the address behind the call by name. That address comes in the register of the argument behind the last one, which
-/// stubs in assembly put there: no function of Rust knows where it returns to.
+/// A hook with an entry for each caller and allocator. The body gets the call, the entry's number, its companions, and the
+/// address after the call by name. Stubs in assembly pass that address in the register after the last argument's: Rust
+/// functions cannot get their return address.
 macro_rules! allocation {
     ($symbol:literal, ($($arg:ident: $type:ty),*) $(-> $result:ty)?, $registers:literal,
         |$call:ident, $entry:ident, $companions:ident, $caller:ident| $body:expr) => {{
@@ -184,7 +184,7 @@ macro_rules! allocation {
             static NEEDED: [Companions; ENTRIES] = [const { Companions::new() }; ENTRIES];
             unsafe extern "C-unwind" fn replacement<const ENTRY: usize>($($arg: $type,)* $caller: usize) $(-> $result)? {
                 let $call = || {
-                    // SAFETY: the engine filled in the address of the function of that name, whose signature this is.
+                    // SAFETY: the engine filled in the address of the function with that name, which has this signature.
                     let original = unsafe {
                         transmute::<usize, unsafe extern "C-unwind" fn($($type),*) $(-> $result)?>(ORIGINALS[ENTRY].get())
                     };
@@ -230,7 +230,7 @@ macro_rules! allocation {
     }};
 }
 
-/// Goes on to a replacement with the return address as one more argument. `registers` names the place of that argument, on
+/// Jumps to a replacement with the return address as an extra argument. `registers` names that argument's register, on
 /// x86-64 and on aarch64.
 #[cfg(target_arch = "x86_64")]
 macro_rules! stub {
@@ -258,7 +258,7 @@ macro_rules! stub {
     };
 }
 
-/// As above.
+/// The same for aarch64.
 #[cfg(target_arch = "aarch64")]
 macro_rules! stub {
     ($symbol:literal, $entry:literal, $registers:literal, $replacement:path) => {
@@ -278,7 +278,7 @@ macro_rules! stub {
     };
 }
 
-/// A block was allocated: it is counted, and recorded if malloc is.
+/// Counts an allocated block, and records it if a recording is running.
 #[inline(always)]
 fn allocated(
     cell: usize,
@@ -295,7 +295,7 @@ fn allocated(
     }
 }
 
-/// A block is reallocated by `call`.
+/// Counts and records the reallocation of a block by `call`.
 #[inline(always)]
 fn reallocated(
     cell: usize,
@@ -336,7 +336,7 @@ pub(crate) static HOOKS: [Hook; 9] = [
     allocation!("realloc", (block: *mut c_void, n: usize) -> *mut c_void, "2", |call, entry, companions, caller| {
         reallocated(first(entry, REALLOC), block, n, |moved| companions.usable(moved), caller, call)
     }),
-    // Made of `realloc`: in glibc it calls that through libc's own table, and would be counted twice.
+    // Based on `realloc`: in glibc it calls that through libc's own table, and would be counted twice.
     allocation!("reallocarray", (block: *mut c_void, count: usize, n: usize) -> *mut c_void, "3", |call, entry, companions, caller| {
         let size = count.saturating_mul(n);
         let usable = |moved| companions.usable(moved);

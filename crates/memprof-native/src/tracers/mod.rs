@@ -1,12 +1,12 @@
-//! What is counted: one file a tracer.
+//! The tracers: one file each.
 //!
-//! To add one, write a file that has
+//! To add one, write a file with
 //!
 //! - `CELLS`, the number of its counters,
 //! - `HOOKS`, the functions that it replaces, made by the `hook!` macro, each adding to its counters by `add`,
 //! - `TRACER`, its name and how it reports the difference of its counters,
 //!
-//! and name it in `registry!` below. A tracer counts what happened since ever; a trace takes the difference.
+//! and name it in `registry!` below. A tracer never resets its counters; a trace takes the difference.
 
 mod calls;
 mod chunk;
@@ -26,48 +26,48 @@ use crate::Node;
 use crate::counters;
 use crate::interpose::Hook;
 
-/// Reads numbers that no hook counts. None if the thread has ended.
+/// Reads numbers that are not counted by hooks. None if the thread has ended.
 pub type Sample = fn(Whose) -> Option<Vec<u64>>;
 
-/// Whose numbers are read.
+/// The source of the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whose {
-    /// Those of the process.
+    /// The process.
     All,
-    /// Those of the calling thread.
+    /// The calling thread.
     Own,
-    /// Those of the thread that the kernel gave that number.
+    /// The thread with this kernel id.
     Other(u32),
 }
 
-/// Something that is counted.
+/// A kind of event to count.
 pub struct Tracer {
-    /// The name to ask for it by.
+    /// Its name in requests and reports.
     pub name: &'static str,
-    /// What it replaces.
+    /// The functions that it replaces.
     pub hooks: &'static [Hook],
-    /// Reports what was counted.
+    /// Reports its counts.
     pub report: fn(&[u64]) -> Node,
-    /// Where its numbers come from, if not from counters of hooks.
+    /// Reads its numbers, if they do not come from counters of hooks.
     pub sample: Option<Sample>,
-    /// Whether its hooks have never counted anything in this process. Then its counters are not read, and it has an
-    /// empty slice to report.
+    /// Whether its hooks have never counted anything in this process. Then its counters are not read, and it gets an empty
+    /// slice to report.
     pub idle: fn() -> bool,
-    /// Called before its functions are replaced, and after they were put back: what goes on meanwhile is not seen.
+    /// Called before its functions are replaced, and after they are restored: events in between go unseen.
     pub forget: fn(),
-    /// Why this process cannot be traced, if it cannot.
+    /// The reason why this process cannot be traced, if any.
     pub obstacle: fn() -> Option<&'static str>,
 }
 
 impl Tracer {
-    /// One that counts in its hooks alone, always, and in every process.
+    /// A tracer that counts only in its hooks, always, and in every process.
     const fn new(name: &'static str, hooks: &'static [Hook], report: fn(&[u64]) -> Node) -> Tracer {
         Tracer {
             name,
             hooks,
             report,
             sample: None,
-            // Its counters are read as fast as anything that would say so.
+            // Reading its counters is as fast as any check.
             idle: || false,
             forget: || (),
             obstacle: || None,
@@ -79,7 +79,7 @@ macro_rules! registry {
     ($($name:ident),* $(,)?) => {
         static TRACERS: &[&Tracer] = &[$(&$name::TRACER),*];
         static NAMES: &[&str] = &[$(stringify!($name)),*];
-        /// How many there are.
+        /// Number of tracers.
         pub(crate) const COUNT: usize = SIZES.len();
         const SIZES: &[(&str, usize)] = &[$((stringify!($name), $name::CELLS)),*];
     };
@@ -94,7 +94,7 @@ const _: () = assert!(
     "the counters of all tracers must fit into a block"
 );
 
-/// The names of the tracers there are.
+/// The names of all tracers.
 #[must_use]
 pub fn names() -> &'static [&'static str] {
     NAMES
@@ -104,7 +104,7 @@ pub(crate) fn find(name: &str) -> Option<&'static Tracer> {
     TRACERS.iter().copied().find(|tracer| tracer.name == name)
 }
 
-/// The place among all of the one of that name.
+/// The index of the tracer with this name.
 pub(crate) const fn place(name: &str) -> usize {
     let mut place = 0;
     while !is_same(SIZES[place].0.as_bytes(), name.as_bytes()) {
@@ -113,7 +113,7 @@ pub(crate) const fn place(name: &str) -> usize {
     place
 }
 
-/// Its place among all.
+/// The tracer's index.
 pub(crate) fn index(tracer: &Tracer) -> usize {
     (TRACERS
         .iter()
@@ -131,7 +131,7 @@ pub(crate) fn cells(tracer: &Tracer) -> std::ops::Range<usize> {
     first..first + size
 }
 
-/// Where the counters of a tracer begin; of no tracer: where those of all end.
+/// The first counter of a tracer; for an unknown name, the end of all counters.
 pub(crate) const fn first_cell(name: &str) -> usize {
     let mut index = 0;
     let mut first = 0;
@@ -160,7 +160,7 @@ const fn is_same(one: &[u8], other: &[u8]) -> bool {
     true
 }
 
-/// Adds to counters of the calling thread, side by side from this one on.
+/// Adds to consecutive counters of the calling thread, starting at this one.
 #[inline(always)]
 fn add<const N: usize>(first: usize, counts: [u64; N]) {
     let block = counters::mine();
@@ -169,7 +169,7 @@ fn add<const N: usize>(first: usize, counts: [u64; N]) {
     }
 }
 
-/// What a counter of the clock's ticks is in a report.
+/// A counter of clock ticks as a duration in the report.
 fn time(ticks: u64) -> Node {
     Node::Seconds(crate::clock::seconds(ticks))
 }

@@ -1,7 +1,7 @@
 //! `mysql`: queries through libmysqlclient and MariaDB's connector.
 //!
-//! A query that is sent, and whose result is read later, takes as long as from the one to the other. Time to prepare a
-//! statement counts for its kind, and is no query.
+//! A query whose result is read later takes from sending to reading. Time to prepare a statement counts for its kind, but
+//! not as a query.
 
 use libc::{c_char, c_int, c_ulong, c_void};
 
@@ -21,7 +21,7 @@ pub(super) static TRACER: Tracer = Tracer {
 
 static CONNECTIONS: Connections = Connections::new(BASE);
 
-/// Stands for the connection of statements: each is named by its own address.
+/// Represents the connection of statements: each is identified by its own address.
 const ANY: usize = 0;
 
 type Client = *mut c_void;

@@ -1,8 +1,8 @@
 //! `postgres`: queries through libpq.
 //!
-//! A query that is sent takes until the program first learns that its result is there: by `PQisBusy` or
-//! `PQgetResult`. Time to prepare a statement counts for its kind, and is not a query. The kind of a statement that was
-//! prepared unseen, before the trace or in SQL, is that of the answer's command tag.
+//! A query that is sent takes until the program first learns that its result has arrived: by `PQisBusy` or `PQgetResult`.
+//! Time to prepare a statement counts for its kind, but not as a query. A statement that was prepared unseen, before the
+//! trace or in SQL, gets its kind from the answer's command tag.
 
 use std::ffi::CStr;
 use std::mem::transmute;
@@ -31,12 +31,12 @@ type Answer = *mut c_void;
 type Text = *const c_char;
 type Values = *const c_void;
 
-/// The name of a statement, without its NUL. None is the empty one.
+/// The name of a statement, without its NUL. Null is the empty name.
 fn name<'a>(name: Text) -> &'a [u8] {
     if name.is_null() {
         return b"";
     }
-    // SAFETY: the caller's text, which ends with a NUL and lives as long as the call.
+    // SAFETY: the caller's NUL-terminated text, which lives as long as the call.
     unsafe { CStr::from_ptr(name) }.to_bytes()
 }
 
@@ -46,11 +46,11 @@ fn prepared(connection: Connection, statement: Text, query: Text) -> Kind {
     kind
 }
 
-/// What is known of a query before its answer.
+/// The knowledge about a query before its answer.
 #[derive(Clone, Copy)]
 enum Asked<'a> {
     Kind(Kind),
-    /// The answer shows the kind; the prepared statement is to be remembered, if there is one.
+    /// The answer shows the kind; remember it for the prepared statement, if any.
     ByAnswer(Option<&'a [u8]>),
 }
 
@@ -79,7 +79,7 @@ unsafe extern "C" fn no_tag(_: Answer) -> Text {
 
 /// The kind that an answer's command tag names, as in `INSERT 0 1`.
 fn kind_of_answer<const VARIANT: usize>(answer: Answer) -> Kind {
-    // SAFETY: the engine filled in PQcmdStatus of the library that the answer is of, whose signature this is, or `no_tag`.
+    // SAFETY: the engine filled in PQcmdStatus of the answer's library, with this signature, or `no_tag`.
     let tag =
         unsafe { transmute::<usize, unsafe extern "C" fn(Answer) -> Text>(TAG[VARIANT].get()) };
     // SAFETY: the answer that was just given to the program, or null.
@@ -107,7 +107,7 @@ fn asked_for<const VARIANT: usize>(
     answer
 }
 
-/// A query as a text, which may also deallocate prepared statements.
+/// A query as text, which may also deallocate prepared statements.
 fn query<'a>(connection: Connection, query: Text) -> Asked<'a> {
     let kind = Kind::of_text(query);
     if kind == Kind::Unknown && !query.is_null() {
@@ -122,7 +122,7 @@ fn query<'a>(connection: Connection, query: Text) -> Asked<'a> {
     Asked::Kind(kind)
 }
 
-/// Calls a function that sends a query, and returns whether it could.
+/// Calls a function that sends a query and returns whether it succeeded.
 fn sent(connection: Connection, asked: Asked<'_>, call: impl FnOnce() -> c_int) -> c_int {
     let begun = clock::now();
     let done = call();

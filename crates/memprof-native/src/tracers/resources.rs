@@ -1,4 +1,4 @@
-//! `resources`: what the kernel says a thread, or the process, has used.
+//! `resources`: the kernel's accounting of a thread or the process.
 
 use std::fs;
 
@@ -6,10 +6,10 @@ use super::{Tracer, Whose};
 use crate::Node;
 use crate::report::map;
 
-/// It has no hooks, so no counters.
+/// No hooks, so no counters.
 pub(super) const CELLS: usize = 0;
 
-/// The numbers in the order of the report; the first two are times.
+/// The numbers in report order; the first two are times.
 const NAMES: [&str; 9] = [
     "utime",
     "stime",
@@ -55,7 +55,7 @@ fn usage(who: libc::c_int) -> Option<Vec<u64>> {
     if unsafe { libc::getrusage(who, usage.as_mut_ptr()) } != 0 {
         return None;
     }
-    // SAFETY: zeroes, and what the kernel wrote: plain numbers.
+    // SAFETY: zeroes, or values written by the kernel: plain numbers.
     let usage = unsafe { usage.assume_init() };
     let microseconds = |time: libc::timeval| time.tv_sec as u64 * 1_000_000 + time.tv_usec as u64;
     let counts = [
@@ -76,11 +76,11 @@ fn usage(who: libc::c_int) -> Option<Vec<u64>> {
     )
 }
 
-/// The same of a thread that cannot ask for itself: times are as coarse as the kernel's clock tick then.
+/// The usage of another thread: times are then as coarse as the kernel's clock tick.
 fn of_other_thread(thread: u32) -> Option<Vec<u64>> {
     let read = |file: &str| fs::read_to_string(format!("/proc/self/task/{thread}/{file}")).ok();
     let stat = read("stat")?;
-    // After the name, which may have spaces and brackets in it.
+    // After the name, which may contain spaces and brackets.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
     // SAFETY: takes a number, has no effect.
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn a_thread_asked_from_outside_says_about_the_same() {
-        // SAFETY: takes nothing, cannot fail.
+        // SAFETY: takes no arguments, cannot fail.
         let thread = unsafe { libc::syscall(libc::SYS_gettid) } as u32;
         let own = sample(Whose::Own).unwrap();
         let other = std::thread::spawn(move || sample(Whose::Other(thread)).unwrap())
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn a_thread_that_has_ended() {
         let thread = std::thread::spawn(|| {
-            // SAFETY: takes nothing, cannot fail.
+            // SAFETY: takes no arguments, cannot fail.
             unsafe { libc::syscall(libc::SYS_gettid) as u32 }
         });
         let thread = thread.join().unwrap();

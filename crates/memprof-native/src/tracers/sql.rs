@@ -1,4 +1,4 @@
-//! Queries by kind of statement, as all tracers of databases count them.
+//! Queries by kind of statement, as counted by all database tracers.
 
 use std::ffi::{c_char, c_ulong};
 
@@ -7,19 +7,19 @@ use crate::Node;
 use crate::clock;
 use crate::report::map;
 
-/// Kinds of statements in the order of the report.
+/// Kinds of statements in report order.
 const KINDS: [&str; 5] = ["select", "insert", "update", "delete", "unknown"];
-/// Two counters for each kind: queries, and ticks of the clock in calls.
+/// Two counters per kind: queries, and clock ticks in calls.
 const CALLS: usize = 2 * KINDS.len();
-/// Three more for each kind: ticks between calls, while the program waits for an answer, of these nanoseconds that it
-/// waited for the GVL, and queries whose kind only their answer shows. Any thread may add to them.
+/// Three more per kind: ticks between calls, while the program waits for an answer; nanoseconds of these spent waiting for
+/// the GVL; and queries whose kind only their answer shows. Any thread may add to them.
 const WAITS: usize = 3 * KINDS.len();
 pub(super) const CELLS: usize = CALLS + WAITS;
 
-/// So many bytes of a statement are looked at, at most: its first word may stand behind a comment.
+/// Most bytes of a statement to examine: its first word may follow a comment.
 const LOOKED_AT: usize = 1024;
 
-/// What a statement does, by its first word.
+/// The kind of a statement, by its first word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Select,
@@ -30,7 +30,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// Looks for the first word behind blanks, comments and opening brackets.
+    /// Looks for the first word after blanks, comments and opening brackets.
     pub fn of(sql: &[u8]) -> Kind {
         let statement = behind_comments(&sql[..sql.len().min(LOOKED_AT)]);
         let is_letter = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b'_';
@@ -41,22 +41,22 @@ impl Kind {
         kind.map_or(Kind::Unknown, |index| Kind::from_index(index as u64))
     }
 
-    /// Of a statement that ends with a NUL.
+    /// The kind of a NUL-terminated statement.
     pub fn of_text(sql: *const c_char) -> Kind {
         if sql.is_null() {
             return Kind::Unknown;
         }
-        // SAFETY: the caller's text, which ends with a NUL; nothing behind that is looked at.
+        // SAFETY: the caller's NUL-terminated text; nothing after the NUL is read.
         let size = unsafe { libc::strnlen(sql, LOOKED_AT) };
         Kind::of_bytes(sql, size as c_ulong)
     }
 
-    /// Of a statement of that many bytes.
+    /// The kind of a statement with this many bytes.
     pub fn of_bytes(sql: *const c_char, size: c_ulong) -> Kind {
         if sql.is_null() {
             return Kind::Unknown;
         }
-        // SAFETY: the caller has at least so many bytes there.
+        // SAFETY: the caller has at least this many bytes there.
         Kind::of(unsafe { std::slice::from_raw_parts(sql.cast(), (size as usize).min(LOOKED_AT)) })
     }
 
@@ -82,13 +82,13 @@ pub(super) fn behind_comments(mut sql: &[u8]) -> &[u8] {
     }
 }
 
-/// What comes behind a mark; nothing if it is not there.
+/// The text after a mark; nothing if the mark is missing.
 fn behind<'a>(sql: &'a [u8], mark: &[u8]) -> &'a [u8] {
     let place = sql.windows(mark.len()).position(|bytes| bytes == mark);
     place.map_or(&[], |place| &sql[place + mark.len()..])
 }
 
-/// Calls the function; counts its time, and `queries`, for a statement of that kind.
+/// Calls the function; counts its time, and `queries`, for a statement of this kind.
 pub(super) fn timed<R>(base: usize, kind: Kind, queries: u64, call: impl FnOnce() -> R) -> R {
     let begun = clock::now();
     let result = call();
@@ -100,16 +100,16 @@ pub(super) fn spent(base: usize, kind: Kind, queries: u64, ticks: u64) {
     add(base + 2 * kind as usize, [queries, ticks]);
 }
 
-/// The counters of waits for an answer: ticks, nanoseconds of these that were waits for the GVL, and queries.
+/// The counters of waits for an answer: ticks, nanoseconds of these spent waiting for the GVL, and queries.
 pub(super) fn wait_cells(base: usize, kind: Kind) -> [usize; 3] {
     let first = base + CALLS + 3 * kind as usize;
     [first, first + 1, first + 2]
 }
 
-/// What was counted of some kinds: queries, ticks, nanoseconds of waits for the GVL among these.
+/// The numbers of some kinds: queries, ticks, nanoseconds of these spent waiting for the GVL.
 fn numbers(queries: u64, ticks: u64, gvl: u64) -> Vec<(&'static str, Node)> {
     let gvl = gvl as f64 / 1e9;
-    // It is measured by another clock.
+    // The GVL wait is measured by another clock.
     let time = Node::Seconds((crate::clock::seconds(ticks) - gvl).max(0.0));
     let mut numbers = vec![("queries", Node::Count(queries)), ("time", time)];
     if gvl > 0.0 {

@@ -1,7 +1,7 @@
-//! `sqlite`: statements that were run, as distinct from the steps of each.
+//! `sqlite`: executed statements, as distinct from the steps of each.
 //!
-//! SQLite itself knows whether a statement has begun, and its text; nothing is remembered here. An extension that has
-//! SQLite in itself calls it directly, and is not seen.
+//! SQLite itself knows whether a statement has begun, and its text; no state is kept here. An extension with its own copy of
+//! SQLite calls it directly, and is not seen.
 
 use std::mem::transmute;
 
@@ -25,7 +25,7 @@ static BUSY: [Original; 2] = [const { Original::new() }; 2];
 unsafe extern "C-unwind" fn step<const VARIANT: usize>(statement: Statement) -> c_int {
     type Step = unsafe extern "C-unwind" fn(Statement) -> c_int;
     type Text = unsafe extern "C" fn(Statement) -> *const c_char;
-    // SAFETY: the engine filled in these functions of one SQLite, whose signatures these are.
+    // SAFETY: the engine filled in these functions of one SQLite library, which have these signatures.
     let (step, text, busy) = unsafe {
         (
             transmute::<usize, Step>(STEP[VARIANT].get()),
@@ -72,7 +72,7 @@ static HOOKS: [Hook; 2] = [
         own_calls: false,
         by_address: true,
     },
-    // However many statements the text has, it is one call of the program.
+    // However many statements the text contains, the program makes one call.
     client_hook!("sqlite3_exec",
         (base: *mut c_void, sql: *const c_char, row: *mut c_void, data: *mut c_void, error: *mut c_void) -> c_int,
         |call| timed(BASE, Kind::of_text(sql), 1, call)),

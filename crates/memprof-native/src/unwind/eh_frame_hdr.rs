@@ -1,27 +1,27 @@
-//! The sorted table of functions that an object has beside its unwinding tables (`.eh_frame_hdr`; Linux Standard Base Core
-//! 5.0, 10.6.2).
+//! The sorted table of functions next to an object's unwinding tables (`.eh_frame_hdr`; Linux Standard Base Core 5.0,
+//! 10.6.2).
 
 use std::ops::Range;
 
-/// An object's table, copied.
+/// A copy of an object's table.
 pub(super) struct EhFrameHdr {
-    /// Where the copy was.
+    /// Address of the original.
     address: usize,
     data: Vec<u8>,
 }
 
 const VERSION: u8 = 1;
-/// Encodings of pointers (DW_EH_PE): a signed word of 4 bytes, relative to itself or to the table, or an unsigned one.
+/// Pointer encodings (DW_EH_PE): a signed 4-byte word, relative to itself or to the table, or an unsigned one.
 const SDATA4_RELATIVE_TO_ITSELF: u8 = 0x1b;
 const SDATA4_RELATIVE_TO_TABLE: u8 = 0x3b;
 const UDATA4: u8 = 0x03;
 /// Version and three encodings, the address of `.eh_frame`, and the number of functions.
 const HEAD: usize = 12;
-/// A function: where it begins, and its description.
+/// A function: its start, and its description.
 const ENTRY: usize = 8;
 
 impl EhFrameHdr {
-    /// None if it is of a kind that no linker writes.
+    /// None if the table is of a kind that no linker writes.
     pub(super) fn new(address: usize, data: &[u8]) -> Option<EhFrameHdr> {
         let head = data.get(..HEAD)?;
         let expected = [
@@ -41,7 +41,7 @@ impl EhFrameHdr {
         })
     }
 
-    /// Where `.eh_frame` begins.
+    /// Start of `.eh_frame`.
     pub(super) fn eh_frame(&self) -> usize {
         (self.address + 4).wrapping_add_signed(self.word(4))
     }
@@ -54,7 +54,7 @@ impl EhFrameHdr {
         &self.data
     }
 
-    /// The function that an address lies in: from the last beginning at or before it up to the next one.
+    /// The function around an address: from the last start at or before it to the next one.
     pub(super) fn function(&self, address: usize) -> Option<Range<usize>> {
         let count = (self.data.len() - HEAD) / ENTRY;
         let start = |at: usize| {

@@ -1,23 +1,23 @@
-//! Code that a JIT compiled: anonymous memory that may be executed. Nothing says where its frames begin.
+//! JIT-compiled code: anonymous executable memory. No table describes its frames.
 
 use std::ops::Range;
 
 use super::mappings::each_mapping;
 
-/// Mappings that are remembered: a JIT writes into few.
+/// Cached mappings: a JIT writes into few.
 const KNOWN: usize = 4;
 
-/// All zero: nothing is known yet.
+/// All zero: nothing is cached yet.
 #[derive(Default)]
 pub(super) struct JitCode {
-    /// What was anonymous code when it was looked up, and the place of the next one. A library that is mapped there later is
-    /// known as an object, and objects are looked for first.
+    /// Mappings found to be anonymous code, and the slot for the next one. A library mapped there later is known as an
+    /// object, and objects are looked up first.
     known: [Range<usize>; KNOWN],
     next: usize,
 }
 
 impl JitCode {
-    /// Whether an address that is in no object is in such code.
+    /// Whether an address outside of all objects is in JIT code.
     pub(super) fn contains(&mut self, address: usize) -> bool {
         if self.known.iter().any(|code| code.contains(&address)) {
             return true;
@@ -44,8 +44,8 @@ fn anonymous_code(address: usize) -> Option<Range<usize>> {
     found
 }
 
-/// `7f12000-7f13000 r-xp 00000000 00:00 0`, with a name in brackets if the program has given it one. The kernel's own code is
-/// an object.
+/// `7f12000-7f13000 r-xp 00000000 00:00 0`, with a name in brackets if the program has set one. The kernel's own code is an
+/// object.
 fn is_anonymous_code(line: &[u8]) -> bool {
     let mut fields = line
         .split(|&byte| byte == b' ')

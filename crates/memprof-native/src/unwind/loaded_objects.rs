@@ -15,15 +15,15 @@ use framehop::{
 
 use super::eh_frame_hdr::EhFrameHdr;
 
-/// Bytes that an unwinder reads; all unwinders that know an object share them.
+/// Bytes that an unwinder reads, shared by all unwinders that know the object.
 type Bytes = Arc<[u8]>;
 
-/// The objects at a time, never dropped: a thread may be in the middle of its stack.
+/// A snapshot of the objects, never dropped: a thread may be walking its stack.
 pub(super) struct Objects {
     pub unwinder: UnwinderNative<Bytes, MustNotAllocateDuringUnwind>,
     /// Code of each object, by address.
     known: Vec<Object>,
-    /// How many objects were ever loaded and unloaded.
+    /// Number of objects ever loaded and unloaded.
     generation: (u64, u64),
 }
 
@@ -37,20 +37,20 @@ struct Object {
 
 static CURRENT: AtomicPtr<Objects> = AtomicPtr::new(ptr::null_mut());
 static IS_ON: AtomicBool = AtomicBool::new(false);
-/// The process whose thread reads tables; 0: none does.
+/// The process whose thread is reading tables; 0: none.
 static READER: AtomicU32 = AtomicU32::new(0);
-/// Whether objects were loaded that it may not have seen.
+/// Whether objects were loaded that this thread may have missed.
 static PENDING: AtomicBool = AtomicBool::new(false);
 
-/// The objects; None before they are prepared.
+/// The objects; None until prepared.
 #[inline(always)]
 pub(super) fn current() -> Option<&'static Objects> {
-    // SAFETY: null, or what `update` has made and never drops.
+    // SAFETY: null, or a value that `update` made and never drops.
     unsafe { CURRENT.load(Acquire).as_ref() }
 }
 
-/// Reads the tables of all objects, and from now on those of what is loaded later. Waits for a thread that is at it, and must
-/// not be called in a hook.
+/// Reads the tables of all objects, and from now on those of objects loaded later. Waits for a thread that is already
+/// reading, and must not be called in a hook.
 pub fn prepare() {
     IS_ON.store(true, SeqCst);
     while !read_tables() {
@@ -58,16 +58,16 @@ pub fn prepare() {
     }
 }
 
-/// Reads the tables of objects that were loaded meanwhile, if stacks are wanted. Must not be called in a hook.
+/// Reads the tables of objects loaded meanwhile, if stacks are recorded. Must not be called in a hook.
 ///
-/// Never waits: a thread that is at it looks again.
+/// Never waits: a thread that is already reading looks again.
 pub(crate) fn refresh() {
     if IS_ON.load(SeqCst) {
         read_tables();
     }
 }
 
-/// Returns false if another thread is at it, which looks again.
+/// Returns false if another thread is already reading, which then looks again.
 fn read_tables() -> bool {
     PENDING.store(true, SeqCst);
     while PENDING.load(SeqCst) {
@@ -84,7 +84,7 @@ fn read_tables() -> bool {
 struct Reading;
 
 impl Reading {
-    /// None while another thread reads. One that did when the process was forked is not there any more.
+    /// None while another thread reads. A reader from before a fork no longer exists.
     fn begin() -> Option<Reading> {
         let own = process::id();
         let take = |reader| (reader != own).then_some(own);
@@ -101,7 +101,7 @@ impl Drop for Reading {
     }
 }
 
-/// Called by one thread at a time.
+/// Must be called by one thread at a time.
 fn update() {
     let before = current();
     let mut found = Found {
@@ -110,7 +110,7 @@ fn update() {
         unchanged: before.map(|objects| objects.generation),
         objects: Vec::new(),
     };
-    // SAFETY: `look` is what is to be called, and gets the value that it expects.
+    // SAFETY: `look` is a valid callback, and gets the type of value that it expects.
     unsafe { libc::dl_iterate_phdr(Some(look), ptr::from_mut(&mut found).cast()) };
     let Some(generation) = found.generation else {
         return;
@@ -138,7 +138,7 @@ struct Found<'a> {
 }
 
 unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _: usize, found: *mut c_void) -> c_int {
-    // SAFETY: the loader's description, which it keeps locked meanwhile, and the value of `refresh`.
+    // SAFETY: the loader's description, which it keeps locked meanwhile, and the value passed by `update`.
     let (info, found) = unsafe { (&*info, &mut *found.cast::<Found<'_>>()) };
     let generation = (info.dlpi_adds, info.dlpi_subs);
     if found.unchanged == Some(generation) {
@@ -147,12 +147,12 @@ unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _: usize, found: *mut c
     found.generation = Some(generation);
     let base = info.dlpi_addr as usize;
     let same = |object: &&Object| object.base == base;
-    // An object that was loaded where another one was is another object: what was unloaded is read again.
+    // Another object may have been loaded at the same address: after an unload, read again.
     let is_same = found
         .unchanged
         .is_some_and(|(_, unloaded)| unloaded == generation.1);
     let known = found.before.iter().find(same).filter(|_| is_same);
-    // SAFETY: the object is loaded, and stays so while the loader calls this.
+    // SAFETY: the object is loaded, and stays loaded during this callback.
     let object = known.cloned().or_else(|| unsafe { read(info, base) });
     found.objects.extend(object);
     0
@@ -162,7 +162,7 @@ unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _: usize, found: *mut c
 ///
 /// # Safety
 ///
-/// The object is loaded, and stays so meanwhile.
+/// The object must stay loaded during the call.
 unsafe fn read(info: &libc::dl_phdr_info, base: usize) -> Option<Object> {
     if info.dlpi_phdr.is_null() {
         return None;
@@ -203,7 +203,7 @@ unsafe fn read(info: &libc::dl_phdr_info, base: usize) -> Option<Object> {
     let frames = hdr.eh_frame();
     let readable = loads()
         .find(|header| header.p_flags & libc::PF_R != 0 && range(header).contains(&frames))?;
-    // How long it is no header says: at most to the end of the segment, and it ends with a zero.
+    // No header gives its length: it ends at a zero, at most at the end of the segment.
     let frames = frames..range(readable).end;
     let frames = frames.start..frames.start + length_of(bytes(&frames));
     let of = |range: &Range<usize>| range.start as u64..range.end as u64;
@@ -230,7 +230,7 @@ unsafe fn read(info: &libc::dl_phdr_info, base: usize) -> Option<Object> {
     })
 }
 
-/// The bytes of `.eh_frame`: records that begin with their length, up to one whose length is zero.
+/// The length of `.eh_frame`: records with a length prefix, up to one whose length is zero.
 fn length_of(data: &[u8]) -> usize {
     let mut at = 0;
     while let Some(length) = data.get(at..at + 4) {
@@ -247,7 +247,7 @@ fn name(info: &libc::dl_phdr_info) -> String {
     if info.dlpi_name.is_null() {
         return String::new();
     }
-    // SAFETY: a name of a loaded object, which ends with a NUL.
+    // SAFETY: a name of a loaded object, NUL-terminated.
     let name = unsafe { CStr::from_ptr(info.dlpi_name) };
     name.to_string_lossy().into_owned()
 }
@@ -261,12 +261,12 @@ impl Objects {
         object.code.contains(&address).then_some(object)
     }
 
-    /// The code of the object that an address lies in. None if its tables are not known: it may be code that a JIT has written.
+    /// The code of the object at an address. None if its tables are unknown: it may be JIT code.
     pub(super) fn code_of(&self, address: usize) -> Option<Range<usize>> {
         Some(self.object(address)?.code.clone())
     }
 
-    /// The function that an address lies in.
+    /// The function at an address.
     pub(super) fn function(&self, address: usize) -> Option<Range<usize>> {
         let object = self.object(address)?;
         let function = object.hdr.function(address)?;

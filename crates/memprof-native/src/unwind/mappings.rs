@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// Passes the mappings of this process and their lines, until `visit` returns false. Lines that are too long are cut off.
+/// Calls `visit` with each mapping of this process and its line, until it returns false. Long lines are truncated.
 pub(crate) fn each_mapping(mut visit: impl FnMut(Range<usize>, &[u8]) -> bool) {
     // SAFETY: opens a file, and closes it below.
     let file = unsafe {
@@ -40,7 +40,7 @@ pub(crate) fn each_mapping(mut visit: impl FnMut(Range<usize>, &[u8]) -> bool) {
             start += length + 1;
         }
         if start == 0 && filled == buffer.len() {
-            // The rest of a line that is longer than any that is looked for.
+            // The rest of a line longer than any of interest.
             filled = 0;
         }
         buffer.copy_within(start..filled, 0);
@@ -50,7 +50,7 @@ pub(crate) fn each_mapping(mut visit: impl FnMut(Range<usize>, &[u8]) -> bool) {
     unsafe { libc::close(file) };
 }
 
-/// The addresses at the beginning of a line: `7f12000-7f13000 r--p ...`.
+/// The addresses at the start of a line: `7f12000-7f13000 r--p ...`.
 fn range(line: &[u8]) -> Option<Range<usize>> {
     let text = std::str::from_utf8(line.split(|&byte| byte == b' ').next()?).ok()?;
     let (start, end) = text.split_once('-')?;

@@ -1,9 +1,8 @@
-//! Native stacks of the calling thread, inside a call of the allocator: return addresses, innermost first.
+//! Native stacks of the calling thread, inside an allocator call: return addresses, innermost first.
 //!
-//! Frames have no pointers to each other as compilers build code today; where a frame begins is looked up in the tables
-//! that every object has for exceptions (`.eh_frame`), by framehop. Nothing is allocated on the way and no lock is taken: the
-//! tables are copied when they are prepared, so that an object may be unloaded meanwhile, and the memory of the
-//! stack is only read where it is known to be mapped.
+//! Compilers no longer link frames by pointers; framehop finds the start of each frame in the tables that every object has
+//! for exceptions (`.eh_frame`). It allocates nothing and takes no lock: the tables are copied in advance, so an object may
+//! be unloaded meanwhile, and stack memory is only read where it is known to be mapped.
 
 mod eh_frame_hdr;
 mod jit_code;
@@ -14,7 +13,7 @@ pub(crate) mod walker;
 
 use std::ops::Range;
 
-/// What stands for the frame of code that a JIT has written, behind which a stack can't be followed. No code is there.
+/// Stands for a frame of JIT code, beyond which a stack can't be followed. No code has this address.
 pub const JIT: usize = 1;
 
 pub use loaded_objects::prepare;
@@ -22,16 +21,16 @@ pub(crate) use loaded_objects::refresh;
 pub(crate) use mappings::each_mapping;
 pub(crate) use walker::Walker;
 
-/// The function that an address lies in; None if no object's tables say.
+/// The function at an address; None if no object's tables cover it.
 ///
-/// These are the pieces that a compiler cut a function into: a rarely used part of it is a function of its own.
+/// Functions here are the pieces that a compiler split them into: a rarely used part is a function of its own.
 #[must_use]
 pub fn function(address: usize) -> Option<Range<usize>> {
     loaded_objects::current()?.function(address)
 }
 
-/// Return addresses of the calling thread, innermost first, from the first that is not in this library on. For those that
-/// learn from them where the functions of an interpreter are. Allocates.
+/// Return addresses of the calling thread, innermost first, starting at the first one outside of this library. Used to find
+/// the functions of an interpreter. Allocates.
 #[must_use]
 pub fn stack() -> Vec<usize> {
     let mut walker = Box::<Walker>::default();

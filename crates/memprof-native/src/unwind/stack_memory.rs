@@ -1,32 +1,31 @@
 //! The memory of the calling thread's stack, read without a fault.
 //!
-//! The thread's own stack is mapped from the stack pointer to its end, which is looked up once. A Fiber's stack, or a signal
-//! handler's, may be unmapped and mapped again behind the thread's back: there the kernel copies, and refuses what is not
-//! mapped.
+//! The thread's own stack is mapped from the stack pointer to its end, which is looked up once. The stack of a Fiber or a
+//! signal handler may be unmapped and remapped unnoticed: there the kernel copies, and refuses unmapped memory.
 
 use std::ops::Range;
 
 use super::mappings::each_mapping;
 
-/// Bytes that are copied at a time.
+/// Bytes copied at a time.
 const WINDOW: usize = 16 << 10;
 const WORD: usize = size_of::<u64>();
-/// Stacks of Fibers that are remembered.
+/// Number of cached Fiber stacks.
 const OTHERS: usize = 8;
 
-/// All zero: nothing is known yet.
+/// All zero: nothing is cached yet.
 pub(super) struct StackMemory {
-    /// The thread's own stack, as far as it was mapped when it was looked up. Empty: it was not.
+    /// The thread's own stack, as far as it was mapped when looked up. Empty: not looked up yet.
     own: Range<usize>,
-    /// Mappings that stack pointers were in which were not on the thread's own stack, and the place of the next one.
+    /// Mappings around stack pointers outside of the thread's own stack, and the slot for the next one.
     others: [Range<usize>; OTHERS],
     next: usize,
-    /// The thread that it is of: what it is a part of is handed on when a thread has ended.
+    /// The thread that this belongs to; an ended thread's memory is reused by another.
     thread: usize,
     /// The stack pointer.
     from: usize,
     is_own: bool,
-    /// What was copied, and where it was.
+    /// The copied words, and their address range.
     window: Range<usize>,
     words: [u64; WINDOW / WORD],
 }
@@ -47,7 +46,7 @@ impl Default for StackMemory {
 }
 
 impl StackMemory {
-    /// Prepares for reading at this stack pointer and above.
+    /// Prepares for reading at and above this stack pointer.
     pub(super) fn begin(&mut self, stack: usize) {
         // SAFETY: has no conditions.
         let thread = unsafe { libc::pthread_self() } as usize;
@@ -96,7 +95,7 @@ impl StackMemory {
                 iov_base: address as *mut _,
                 iov_len: WINDOW,
             };
-            // SAFETY: copies into an array of that size; the kernel refuses to read what is not mapped, and stops there.
+            // SAFETY: copies into an array of that size; the kernel stops at unmapped memory.
             let copied =
                 unsafe { libc::process_vm_readv(libc::getpid(), &local, 1, &remote, 1, 0) };
             let length = usize::try_from(copied).ok()? / WORD * WORD;
@@ -111,14 +110,14 @@ impl StackMemory {
     }
 }
 
-/// What a stack pointer is in.
+/// The mapping around a stack pointer.
 enum Mapping {
     Own(Range<usize>),
     Other(Range<usize>),
 }
 
-/// The mapping that the stack pointer is in: that of the main thread has a name, and those of others end with what the thread
-/// library keeps of the thread, behind the stack. Allocates nothing.
+/// The mapping around the stack pointer: the main thread's has a name, and another thread's own stack ends where the thread
+/// library's data of the thread begins. Allocates nothing.
 fn mapping_of(stack: usize, thread: usize) -> Option<Mapping> {
     let mut found = None;
     each_mapping(|mapping, line| {
@@ -158,7 +157,7 @@ mod tests {
         };
         std::thread::spawn(move || test("thread")).join().unwrap();
         let pages = 3 * 4096;
-        // SAFETY: a new mapping, whose last page must not be read. It stays mapped: another thread might get its place.
+        // SAFETY: a new mapping, whose last page must not be read. It stays mapped: another thread might get its address.
         let start = unsafe {
             let start = libc::mmap(
                 std::ptr::null_mut(),

@@ -1,4 +1,4 @@
-//! The stack of a thread, frame by frame.
+//! Walks a thread's stack frame by frame.
 
 use framehop::{
     CacheNative, FrameAddress, MustNotAllocateDuringUnwind, UnwindRegsNative, Unwinder,
@@ -8,43 +8,42 @@ use super::jit_code::JitCode;
 use super::stack_memory::StackMemory;
 use super::{JIT, loaded_objects};
 
-/// What a thread needs to walk its stacks. All zero: new.
+/// A thread's state for walking its stacks. All zero: new.
 pub(crate) struct Walker {
-    /// Rules for addresses that were met; allocated when the thread walks first.
+    /// Rules for addresses seen before; allocated on the thread's first walk.
     rules: [Option<Box<Rules>>; RULES],
     memory: StackMemory,
     jit: JitCode,
     /// The frames of the last walk, outermost first.
     frames: [Frame; MOST_FRAMES],
     length: usize,
-    /// Where the last walk ended.
+    /// The end of the last walk.
     end: End,
-    /// Those of this walk that may be others than before, innermost first.
+    /// Frames of this walk that may have changed, innermost first.
     fresh: [Frame; MOST_FRAMES],
 }
 
-/// Where a walk ended.
+/// The reason why a walk ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum End {
-    /// There was no room for more, or nothing was found.
+    /// There was no room for more frames, or none was found.
     #[default]
     Early,
-    /// In the code of a JIT, which the outermost frame stands for.
+    /// In JIT code, represented by the outermost frame.
     Jit,
-    /// Where the thread began.
+    /// At the start of the thread.
     Whole,
 }
 
 type Rules = CacheNative<MustNotAllocateDuringUnwind>;
 
-/// A cache has one place for each address, and two that share it are looked up again each time: with several caches that
-/// is rare.
+/// A cache has one slot per address, and two addresses that share it evict each other: with several caches that is rare.
 const RULES: usize = 16;
 pub(crate) const MOST_FRAMES: usize = 1024;
-/// Frames of this library at the top, at most.
+/// Most frames of this library at the top.
 const OWN: usize = 64;
 
-/// A frame: where it returns to, and the stack pointer then.
+/// A frame: its return address, and the stack pointer after the return.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Frame {
     pub caller: usize,
@@ -53,7 +52,7 @@ pub(crate) struct Frame {
 
 #[cfg(test)]
 impl Frame {
-    /// One that returns there.
+    /// A frame with this return address.
     pub(crate) fn at(caller: usize) -> Frame {
         Frame { caller, stack: 0 }
     }
@@ -74,15 +73,15 @@ impl Default for Walker {
 }
 
 impl Walker {
-    /// Writes the return addresses of the calling thread's frames, innermost first, and returns how many
-    /// ([`Walker::follow`]). Where code of a JIT called, the last one is [`JIT`].
+    /// Writes the return addresses of the calling thread's frames, innermost first, and returns their number
+    /// ([`Walker::follow`]). Where JIT code called, the last one is [`JIT`].
     #[inline(never)]
     pub(crate) fn walk(&mut self, into: &mut [usize], from: Option<usize>) -> usize {
         self.follow(from);
         self.write(into)
     }
 
-    /// The same of the last walk.
+    /// Writes the return addresses of the last walk.
     pub(crate) fn write(&self, into: &mut [usize]) -> usize {
         let found = self.frames().iter().rev();
         for (place, frame) in into.iter_mut().zip(found) {
@@ -101,14 +100,14 @@ impl Walker {
         &self.frames[..self.length]
     }
 
-    /// Where the last walk ended.
+    /// The end of the last walk.
     pub(crate) fn end(&self) -> End {
         self.end
     }
 
-    /// Walks the calling thread's stack, and returns how many of the outermost frames are as they were. With `from`, the
-    /// address behind the call that led here, the frames before it are left out; there are none if it is not among them.
-    /// Where code of a JIT called, that is the outermost one.
+    /// Walks the calling thread's stack, and returns how many of the outermost frames are unchanged. With `from`, the
+    /// address after the call that led here, frames before it are skipped; if it is not among them, there are no frames.
+    /// Where JIT code called, its frame is the outermost one.
     #[inline(never)]
     pub(crate) fn follow(&mut self, from: Option<usize>) -> usize {
         let Some(objects) = loaded_objects::current() else {
@@ -129,7 +128,7 @@ impl Walker {
         let old = &frames[..*length];
         let mut address = FrameAddress::InstructionPointer(ip);
         let (mut count, mut own) = (0, 0);
-        // Those of the old frames that may be found.
+        // Old frames that may still be found.
         let mut left = old.len();
         let mut is_own = from.is_some();
         let mut ends = End::Early;
@@ -153,7 +152,7 @@ impl Walker {
                 caller: caller as usize,
                 stack: registers.sp() as usize,
             };
-            // Mostly it is the object of the frame before.
+            // Usually the object of the previous frame.
             if !code.contains(&frame.caller) {
                 code = objects.code_of(frame.caller).unwrap_or_default();
             }
@@ -186,13 +185,13 @@ impl Walker {
                     (same, ends) = (left, *end);
                     break;
                 }
-                // Up to the frame that is not what it was, there is no use in trying again.
+                // Skip the frames up to the one that has changed.
                 left -= 1 + there;
             }
             fresh[count] = frame;
             count += 1;
         }
-        // There may be no room for the outermost.
+        // There may be no room for the outermost frames.
         let dropped = (same + count).saturating_sub(MOST_FRAMES);
         if dropped > 0 {
             frames.copy_within(dropped..same, 0);
@@ -208,15 +207,15 @@ impl Walker {
     }
 }
 
-/// Whether a frame of the walk before is still on the stack: a return address lies below what the stack pointer is after
-/// the return. If all that are further out are where they were, with the addresses that they had, they are the same.
+/// Whether a frame of the previous walk is still on the stack: its return address is just below the stack pointer after the
+/// return. If all outer frames are in place with the same addresses, they are the same.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn is_there(memory: &mut StackMemory, frame: &Frame) -> bool {
     memory.word(frame.stack.wrapping_sub(8)) == Some(frame.caller as u64)
 }
 
-/// Where a return address lies depends on the function.
+/// The position of the return address depends on the function.
 #[cfg(not(target_arch = "x86_64"))]
 fn is_there(_: &mut StackMemory, _: &Frame) -> bool {
     false
@@ -227,7 +226,7 @@ fn place(address: &FrameAddress) -> usize {
     (address.address().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60) as usize % RULES
 }
 
-/// The registers of the calling function, which must not return before they are used; and the stack pointer.
+/// The registers and stack pointer of the calling function, which must not return before they are used.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn here() -> (u64, UnwindRegsNative, usize) {
@@ -240,12 +239,12 @@ fn here() -> (u64, UnwindRegsNative, usize) {
     (ip, UnwindRegsNative::new(ip, sp, bp), sp as usize)
 }
 
-/// The registers of the calling function, which must not return before they are used; and the stack pointer.
+/// The registers and stack pointer of the calling function, which must not return before they are used.
 #[cfg(target_arch = "aarch64")]
 #[inline(always)]
 fn here() -> (u64, UnwindRegsNative, usize) {
     let (ip, sp, fp, lr): (u64, u64, u64, u64);
-    // SAFETY: reads four registers. The link register goes first, as the compiler may choose it for what comes next.
+    // SAFETY: reads four registers. The link register goes first, as the compiler may choose it for a later output.
     unsafe {
         std::arch::asm!("mov {}, x30", "adr {}, .", "mov {}, sp", "mov {}, x29",
             out(reg) lr, out(reg) ip, out(reg) sp, out(reg) fp, options(nostack, nomem, preserves_flags));
@@ -292,7 +291,7 @@ mod tests {
         let mut counts = (0, 0);
         deep(20, &mut || {
             let count = walker.walk(&mut all, None);
-            // Behind all those of `deep`, which return to one address.
+            // After all those of `deep`, which return to one address.
             counts = (count, walker.walk(&mut rest, Some(all[count - 4])));
         });
         let (whole, left) = counts;
@@ -316,7 +315,7 @@ mod tests {
                 let mut fresh = Box::<Walker>::default();
                 let walkers = [(&mut *walker, &mut found), (&mut *fresh, &mut expected)];
                 let [count, other] = walkers.map(|(walker, into)| walker.walk(into, None));
-                // The first frames are those of the two calls.
+                // The first frames belong to the two calls.
                 assert_eq!(found[2..count], expected[2..other]);
             };
             if is_other {
@@ -327,7 +326,7 @@ mod tests {
         }
     }
 
-    /// A function in anonymous memory that calls the one at its first argument with its second.
+    /// A function in anonymous memory that calls its first argument with its second.
     fn jit() -> extern "C" fn(extern "C" fn(*mut Calls), *mut Calls) {
         #[cfg(target_arch = "x86_64")]
         // sub rsp, 8; mov rax, rdi; mov rdi, rsi; call rax; add rsp, 8; ret
@@ -404,7 +403,7 @@ mod tests {
             }
             first.clone_from(&calls.found);
         }
-        // The code that called is that of the JIT itself.
+        // The caller is the JIT code itself.
         #[cfg(target_arch = "x86_64")]
         let behind = jit as usize + 12;
         #[cfg(target_arch = "aarch64")]
@@ -417,7 +416,7 @@ mod tests {
         assert!(calls.found.is_empty());
     }
 
-    /// Calls and is called by [`deep`].
+    /// Calls [`deep`] and is called by it.
     #[inline(never)]
     fn deep_as_well(levels: usize, work: &mut dyn FnMut()) {
         let room = std::hint::black_box([levels; 16]);

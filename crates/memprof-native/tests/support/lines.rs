@@ -1,4 +1,4 @@
-//! A program whose lines are what the test says: each thread sets the one that it runs.
+//! A program whose current lines are set by the test: each thread sets its own.
 
 use std::cell::Cell;
 use std::ffi::{c_char, c_void};
@@ -50,7 +50,7 @@ pub fn work() -> (Workshop, Library) {
     (shop, work)
 }
 
-/// Blocks that one thread hands to another, in this program, whose own calls of the allocator are not seen.
+/// Hands blocks from one thread to another inside this program, whose own allocator calls are not seen.
 pub fn handover() -> (impl Fn(usize) + Sync, impl Fn() -> usize + Sync) {
     let queue: &'static std::sync::Mutex<std::collections::VecDeque<usize>> =
         Box::leak(Box::default());

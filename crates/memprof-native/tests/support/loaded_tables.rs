@@ -1,18 +1,17 @@
-//! The tables of all loaded objects, word by word, and the protection of their pages: read here by other code than
-//! the engine's.
+//! The tables of all loaded objects, word by word, and the protection of their pages: read independently of the engine.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_int, c_void};
 
-/// Each word that the loader fills in with the address of a symbol, by object and address.
+/// Each word that the loader has set to the address of a symbol, by object and address.
 pub fn words() -> BTreeMap<(String, usize), usize> {
     let mut words = BTreeMap::new();
-    // SAFETY: `collect` is what is to be called, and gets the map that it expects.
+    // SAFETY: `collect` is a valid callback, and gets the map that it expects.
     unsafe { libc::dl_iterate_phdr(Some(collect), std::ptr::from_mut(&mut words).cast()) };
     words
 }
 
-/// What is different, in words; empty if nothing is.
+/// The differences as text; empty if there are none.
 pub fn changes(
     before: &BTreeMap<(String, usize), usize>,
     after: &BTreeMap<(String, usize), usize>,

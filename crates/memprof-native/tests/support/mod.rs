@@ -1,7 +1,7 @@
-//! What tests of whole processes need: libraries to trace, and a process for each test.
+//! Support for tests of whole processes: libraries to trace, and a process for each test.
 //!
-//! The test itself has the engine in it, so its own calls are never traced. What is to be traced is written in C,
-//! built when the test runs, and loaded.
+//! The test itself contains the engine, so its own calls are never traced. The traced code is written in C, built when the
+//! test runs, and loaded.
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
@@ -16,12 +16,12 @@ use std::process::Command;
 use memprof_native::{Node, Report};
 use tempfile::TempDir;
 
-/// Runs the test in a process of its own, which is this program again with only this test.
+/// Runs the test in a separate process: this program again, with only this test.
 pub fn alone(test: impl FnOnce()) {
     alone_with(|_| {}, test);
 }
 
-/// The same, in a process whose start is prepared.
+/// Like [`alone`], with a prepared process.
 pub fn alone_with(prepare: impl FnOnce(&mut Command), test: impl FnOnce()) {
     const MARK: &str = "MEMPROF_NATIVE_ALONE";
     if std::env::var_os(MARK).is_some() {
@@ -43,7 +43,7 @@ pub fn alone_with(prepare: impl FnOnce(&mut Command), test: impl FnOnce()) {
     assert!(text.contains("1 passed"), "{name} did not run:\n{text}");
 }
 
-/// Libraries that are built from C and loaded.
+/// Builds libraries from C and loads them.
 pub struct Workshop {
     pub dir: TempDir,
 }
@@ -55,7 +55,7 @@ impl Workshop {
         }
     }
 
-    /// Builds a library of that name.
+    /// Builds a library with this name.
     pub fn build(&self, name: &str, source: &str, flags: &[&str]) -> PathBuf {
         let (text, library) = (
             self.dir.path().join(format!("{name}.c")),
@@ -72,7 +72,7 @@ impl Workshop {
         library
     }
 
-    /// Builds the library that calls what tests want to be called.
+    /// Builds the library with the functions that tests call.
     pub fn work(&self, name: &str, flags: &[&str]) -> Library {
         Library::open(&self.build(name, WORK, flags))
     }
@@ -83,7 +83,7 @@ pub struct Library {
     handle: *mut c_void,
 }
 
-// SAFETY: a handle of the loader belongs to no thread.
+// SAFETY: a loader handle is not bound to a thread.
 unsafe impl Send for Library {}
 // SAFETY: as above.
 unsafe impl Sync for Library {}
@@ -91,20 +91,20 @@ unsafe impl Sync for Library {}
 impl Library {
     pub fn open(path: &Path) -> Library {
         let name = CString::new(path.to_str().unwrap()).unwrap();
-        // SAFETY: a path that ends with a NUL; the library's constructors are the test's.
+        // SAFETY: a NUL-terminated path; the library's constructors are the test's.
         let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_LAZY | libc::RTLD_LOCAL) };
         assert!(!handle.is_null(), "dlopen {path:?}");
         Library { handle }
     }
 
-    /// A function of the library; the test says what type it has.
+    /// A function of the library; the test has to request its actual type.
     pub fn get<F: Copy>(&self, name: &str) -> F {
         let name = CString::new(name).unwrap();
-        // SAFETY: a name that ends with a NUL, and an open handle.
+        // SAFETY: a NUL-terminated name, and an open handle.
         let address = unsafe { libc::dlsym(self.handle, name.as_ptr()) };
         assert!(!address.is_null(), "dlsym {name:?}");
         assert_eq!(size_of::<F>(), size_of_val(&address));
-        // SAFETY: F is the type of a function pointer, and that of this function, as the test sees to.
+        // SAFETY: F is a function pointer type, and that of this function, as the test ensures.
         unsafe { transmute_copy(&address) }
     }
 
@@ -114,7 +114,7 @@ impl Library {
     }
 }
 
-/// The node at that path: of a tracer, and then key by key.
+/// The node at this path: a tracer, and then key by key.
 pub fn node<'a>(report: &'a Report, path: &str) -> Option<&'a Node> {
     let mut keys = path.split('.');
     let tracer = keys.next()?;
@@ -122,12 +122,12 @@ pub fn node<'a>(report: &'a Report, path: &str) -> Option<&'a Node> {
     keys.try_fold(root, |node, key| node.get(key))
 }
 
-/// The number at that path, or 0 if there is none.
+/// The number at this path, or 0 if it is missing.
 pub fn count(report: &Report, path: &str) -> u64 {
     node(report, path).and_then(Node::count).unwrap_or(0)
 }
 
-/// The duration at that path, or 0 if there is none.
+/// The duration at this path, or 0 if it is missing.
 pub fn seconds(report: &Report, path: &str) -> f64 {
     node(report, path).and_then(Node::seconds).unwrap_or(0.0)
 }

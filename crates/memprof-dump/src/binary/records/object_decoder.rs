@@ -198,7 +198,7 @@ impl<'a> Records<'a, '_> {
     }
 }
 
-/// A text whose content came in pieces before. It has none if some of them were lost.
+/// A text whose content came earlier in pieces. It has no content if some of them were lost.
 #[inline]
 fn whole<'a>(mut detail: Detail<'a>, pieces: &'a [u8]) -> Detail<'a> {
     if let Detail::String(text) = &mut detail {

@@ -1,5 +1,5 @@
-//! Values as the heap_dump gem wrote them. They are ambiguous: a number may be an Integer or an id, a text may be that of
-//! a Symbol or of a short String.
+//! Values written by the heap_dump gem. They are ambiguous: a number may be an Integer or an id, a text may be a Symbol or a
+//! short String.
 
 use crate::read::strings::Names;
 use crate::read::tokens::Token;
@@ -7,21 +7,20 @@ use crate::read::window::Window;
 use crate::read::{Fallible, Stop};
 use crate::record::{Tables, Value};
 
-/// Smaller numbers are no ids: no heap begins there.
+/// Smaller numbers are not ids: no heap starts there.
 const LEAST: i64 = 0x1_0000;
 
-/// The address that an id stands for, which is twice as much; `None` if the number cannot be one. Objects lie at
-/// addresses that eight divides.
+/// The address of an id, which is twice the id; `None` if the number cannot be an id. Objects are aligned to eight bytes.
 pub(super) fn address(id: i64) -> Option<u64> {
     (id >= LEAST && id % 4 == 0).then(|| 2 * id as u64)
 }
 
-/// A value, from what it would mean in a dump that memprof wrote.
+/// A value, converted from its meaning in a dump written by memprof.
 pub(super) fn value(value: Value, tables: &mut Tables) -> Value {
     match value {
         Value::Int(number) => address(number).map_or(value, Value::Address),
         Value::Name(name) if tables.name(name) == "(undef)" => Value::Undef,
-        // These were texts like any others.
+        // These were plain texts.
         Value::Symbol(name) => {
             let text = format!(":{}", tables.name(name));
             Value::Name(tables.intern(&text))
@@ -45,7 +44,7 @@ pub(super) fn key(text: &[u8], tables: &mut Tables, names: &mut Names) -> Value 
 }
 
 impl Window<'_> {
-    /// Goes past a value and calls `each` with every whole number in it.
+    /// Skips a value and calls `each` with every integer in it.
     pub fn numbers(&mut self, mut each: impl FnMut(i64)) -> Fallible<()> {
         self.walk_value(|token| {
             if let Token::Scalar(text) = token {

@@ -1,4 +1,4 @@
-//! What a line says.
+//! The facts of a line.
 
 use crate::objspace_json::kind_of;
 use crate::read::line_facts::{self, Sizes, float};
@@ -8,19 +8,19 @@ use crate::read::window::Window;
 use crate::read::{Fallible, Stop};
 use crate::record::{CodeRange, Content, Detail, Field, Kind, Object, Text, Value};
 
-/// Size of a slot. The lines do not say it, but for data.
+/// Size of a slot. Only the lines of data objects contain it.
 const SLOT: u32 = 40;
 
-/// One line, but for what the object holds.
+/// One line without the object's contents.
 #[derive(Default)]
 pub(super) struct Facts {
     pub common: line_facts::Facts,
-    /// The gem wrote this line.
+    /// Whether the gem wrote this line.
     pub gem: bool,
     kind: Option<Kind>,
     pub superclass: u64,
     pub size: Option<u64>,
-    /// Elements or entries.
+    /// Number of elements or entries.
     pub count: Option<u64>,
     pub default: Option<Value>,
     pub number: Option<Value>,
@@ -36,19 +36,19 @@ impl Facts {
         };
     }
 
-    /// The value of `id`: an address, or, if the gem wrote it, a number.
+    /// The value of `id`: an address, or a number if the gem wrote it.
     pub fn id(&mut self, window: &mut Window<'_>) -> Fallible<()> {
         self.gem = window.byte() != b'"';
         self.common.address = Some(window.id()?).filter(|address| *address != 0);
         Ok(())
     }
 
-    /// Another id; 0 if it is none.
+    /// Another id; 0 if it is not valid.
     pub fn reference(&self, window: &mut Window<'_>) -> Fallible<u64> {
         window.id()
     }
 
-    /// The value of `bt`, as `T_STRING`.
+    /// The value of `bt`, such as `T_STRING`.
     pub fn kind(&mut self, window: &mut Window<'_>) -> Fallible<()> {
         let (_, length) = window.word().ok_or(Stop::Broken)?;
         let text = window.slice(1, length - 1);
@@ -80,7 +80,7 @@ impl Facts {
             .object(kind, detail, fields, self.sizes(), target)
     }
 
-    /// The gem says what an object has beside its slot, memprof both.
+    /// The gem gives an object's size without its slot, memprof both.
     fn sizes(&self) -> Sizes {
         let (slot, memory) = match (self.common.memsize, self.size) {
             (Some(memsize), Some(size)) => (memsize.checked_sub(size), memsize),

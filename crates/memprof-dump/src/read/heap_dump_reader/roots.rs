@@ -1,4 +1,4 @@
-//! The first line: what is not reached from other objects, and what is known of the process.
+//! The first line: the roots, and facts about the process.
 
 use serde_json::{Map, Value as Json};
 
@@ -9,13 +9,13 @@ use crate::read::window::Window;
 use crate::read::{Fallible, Stop, hex};
 use crate::record::{Edge, Label, NoteKind, Value};
 
-/// True if this is the first line.
+/// Whether this is the first line.
 pub(super) fn are_next(window: &Window<'_>) -> bool {
     let rest = window.rest();
     memchr::memmem::find(&rest[..rest.len().min(64)], b"\"_ROOTS_\"").is_some()
 }
 
-/// Reads it. It is as long as the roots are many, so there is no need to be sparing.
+/// Reads the first line. Its length depends on the number of roots, so memory need not be saved.
 pub(super) fn read(window: &mut Window<'_>, target: &mut Target<'_>) -> Fallible<Line> {
     let mut line = Vec::new();
     window.line(&mut line)?;
@@ -60,7 +60,7 @@ pub(super) fn read(window: &mut Window<'_>, target: &mut Target<'_>) -> Fallible
     Ok(footer)
 }
 
-/// The header as it is written, with its keys in order. It is the last value.
+/// The original text of the header, with its keys in order. It is the last value.
 fn written(text: &str, header: &Json) -> Option<String> {
     let (_, written) = text.rsplit_once(",\"header\":")?;
     let written = written.strip_suffix('}')?;
@@ -68,7 +68,7 @@ fn written(text: &str, header: &Json) -> Option<String> {
     same.then(|| written.to_owned())
 }
 
-/// The note on global variables, as memprof's own lines have it.
+/// The note on global variables, in the form of memprof's own lines.
 fn note(globals: &Map<String, Json>, target: &mut Target<'_>) -> Fallible<()> {
     if globals.is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! What memprof 0.3 writes differently from its successor.
+//! Differences between memprof 0.3 and its successor.
 
 use serde_json::Value as Json;
 
@@ -8,10 +8,10 @@ use crate::read::hex;
 use crate::read::target::Target;
 use crate::record::{Edge, Kind, Label, NoteKind, Value};
 
-/// Size of a slot of Ruby 1.8 on machines of 64 bits. The lines do not say it.
+/// Slot size of Ruby 1.8 on 64-bit machines. The lines do not contain it.
 pub(super) const SLOT: u32 = 40;
 
-/// True if the first line is of memprof 0.3: others have a size, or references.
+/// Whether the first line is from memprof 0.3: others have a size, or references.
 pub(super) fn begins(text: &[u8]) -> bool {
     let end = memchr::memchr(b'\n', text);
     let line = &text[..end.unwrap_or(text.len())];
@@ -19,7 +19,7 @@ pub(super) fn begins(text: &[u8]) -> bool {
     end.is_some() && !has(b"\"memsize\"") && !has(b"\"references\"")
 }
 
-/// The type that a name means. Those of the interpreter of Ruby 1.8 are gone.
+/// The type with a name. Types of the Ruby 1.8 interpreter no longer exist.
 pub(super) fn kind(name: &str) -> Kind {
     match name {
         "scope" | "varmap" => Kind::NODE,
@@ -27,7 +27,7 @@ pub(super) fn kind(name: &str) -> Kind {
     }
 }
 
-/// No type of Ruby's.
+/// Not a Ruby type.
 const UNKNOWN: Kind = Kind(0x1f);
 
 /// Global variables and finalizers are the roots of these dumps.

@@ -1,4 +1,4 @@
-//! What an object holds. Containers and references were one list when they were written; they are put together again.
+//! An object's contents. Containers and references were a single list when written; they are merged again.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -9,10 +9,10 @@ use crate::read::window::Window;
 use crate::read::{Fallible, Stop};
 use crate::record::{Edge, Kind, Label, Value};
 
-/// Keys of containers with names.
+/// Number of keys of named containers.
 const NAMED: usize = 5;
 
-/// A key whose value has what the object holds, by name.
+/// A key for a part of the object's contents, by name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Container {
     Ivars,
@@ -22,7 +22,7 @@ pub(super) enum Container {
     Values,
 }
 
-/// The container that has values with such a label.
+/// The container for values with such a label.
 fn container(label: Label) -> Option<Container> {
     match label {
         Label::Ivar(_) | Label::ClassVariable(_) | Label::Constant(_) => Some(Container::Ivars),
@@ -36,21 +36,21 @@ fn container(label: Label) -> Option<Container> {
 /// The value of `data`, if it is a list.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Data {
-    /// It is not there, or no list.
+    /// Missing, or not a list.
     #[default]
     None,
     Elements,
-    /// Keys and values by turns.
+    /// Keys and values alternate.
     Pairs,
 }
 
-/// References that are looked at in vain for one object. Only lines that memprof did not write need so many.
+/// Limit on unsuccessful comparisons of references per object. Only lines not written by memprof need that many.
 const STEPS: usize = 1_000_000;
 
-/// Elements for which room is kept from line to line.
+/// Number of elements whose room is kept between lines.
 const KEPT: usize = 64 * 1024;
 
-/// All that one line holds.
+/// The contents of one line.
 #[derive(Default)]
 pub(super) struct Held {
     pub data: Data,
@@ -58,16 +58,16 @@ pub(super) struct Held {
     pub elements: Vec<Value>,
     named: [VecDeque<(Label, Value)>; NAMED],
     addresses: Vec<u64>,
-    /// As many, or none. [`Label::Entry`] has its text in `texts`.
+    /// One per reference, or none. The text of a [`Label::Entry`] is in `texts`.
     labels: Vec<Label>,
     entries: Vec<(usize, Range<usize>)>,
     texts: Vec<u8>,
     has_references: bool,
-    /// References that were passed on, and entries among them.
+    /// Number of references passed on, and of entries among them.
     next: usize,
     next_entry: usize,
     hash: bool,
-    /// References stand in containers only.
+    /// Whether references are only in containers.
     classic: bool,
     steps: usize,
     pending: Vec<Edge<'static>>,
@@ -101,7 +101,7 @@ impl Held {
         self.named[container as usize].push_back((label, value));
     }
 
-    /// A reference that has no place among the others.
+    /// A reference outside of the list.
     pub fn push_reference(&mut self, label: Label, address: u64) {
         if self.labels.len() < self.addresses.len() {
             self.labels.resize(self.addresses.len(), Label::None);
@@ -136,7 +136,7 @@ impl Held {
         self.labels.push(label);
     }
 
-    /// The next label, which is in brackets. Only the beginning of a string is needed of a hash's.
+    /// The next label, in brackets. For a hash, only the start of a string is needed.
     pub fn entry(&mut self, text: &[u8]) {
         let start = self.texts.len();
         if self.data != Data::Pairs || preview(text).is_some() {
@@ -149,7 +149,7 @@ impl Held {
         self.labels.push(Label::Entry);
     }
 
-    /// Fails if there are labels, but not one for each reference.
+    /// Fails if there are labels, but not one per reference.
     pub fn check(&self) -> Fallible<()> {
         match self.labels.len() {
             0 => Ok(()),
@@ -158,7 +158,7 @@ impl Held {
         }
     }
 
-    /// Passes the references of a root.
+    /// Passes on the references of a root.
     pub fn emit_roots(&mut self, category: &str, target: &mut Target<'_>) -> Fallible<()> {
         self.check()?;
         self.hash = false;
@@ -180,7 +180,7 @@ impl Held {
         target.roots(category, &mut self.pending)
     }
 
-    /// Passes all to `target`.
+    /// Passes everything to `target`.
     pub fn emit(&mut self, kind: Kind, classic: bool, target: &mut Target<'_>) -> Fallible<()> {
         self.hash = self.data == Data::Pairs || (kind == Kind::HASH && self.data == Data::None);
         self.classic = classic;
@@ -222,7 +222,7 @@ impl Held {
         Ok(())
     }
 
-    /// The label of a reference, as if it were of no hash.
+    /// The label of a reference, as if the object were not a hash.
     fn written(&mut self, place: usize, target: &mut Target<'_>) -> Label {
         match self.labels.get(place) {
             Some(Label::Entry) => {
@@ -251,7 +251,7 @@ impl Held {
 
     /// The text of an entry's label.
     fn text(&mut self, place: usize) -> Option<Range<usize>> {
-        // Mostly they are asked for in order.
+        // Usually they are requested in order.
         let found = match self.entries.get(self.next_entry) {
             Some((at, _)) if *at == place => self.next_entry,
             _ => self
@@ -263,16 +263,16 @@ impl Held {
         Some(self.entries[found].1.clone())
     }
 
-    /// The beginning of a hash key, out of the label of a reference.
+    /// The start of a hash key, from the label of a reference.
     fn preview(&mut self, place: usize) -> Option<Range<usize>> {
         let text = self.text(place)?;
         let inside = preview(&self.texts[text.clone()])?;
         Some(text.start + inside.start..text.start + inside.end)
     }
 
-    /// Passes what a container has before a reference of its own, which is left out there. Returns its label.
+    /// Passes on a container's values before its own reference, which is not repeated there. Returns its label.
     fn before(&mut self, label: Label, target: &mut Target<'_>) -> Fallible<Label> {
-        // Ruby's own instance variables have no @, as `mesg` of exceptions.
+        // Ruby's internal instance variables have no @, such as `mesg` of exceptions.
         let label = match label {
             Label::Role(name) if self.find(Label::Ivar(name)).is_some() => Label::Ivar(name),
             _ => label,
@@ -288,7 +288,7 @@ impl Held {
         Ok(label)
     }
 
-    /// How many values its container has before the one of this label.
+    /// Number of values in its container before the one with this label.
     fn find(&mut self, label: Label) -> Option<usize> {
         let queue = &self.named[container(label)? as usize];
         let mut looked_at = queue.iter().take(self.steps);
@@ -299,7 +299,7 @@ impl Held {
         found
     }
 
-    /// Passes a container's value, unless it is a reference: that comes from the list of them.
+    /// Passes on a container's value, unless it is a reference: those come from the list.
     fn push_immediate(
         &mut self,
         label: Label,
@@ -312,8 +312,8 @@ impl Held {
         }
     }
 
-    /// If a value of a container is a reference: goes past it in the list of references, and passes those before it.
-    /// Returns its place there, if it has one. `None` if the list has it no more: then it was passed before.
+    /// If a container's value is a reference: skips it in the list of references, and passes on those before it. Returns its
+    /// position there, if any. `None` if it is no longer in the list, having been passed on before.
     fn pass(
         &mut self,
         value: Value,
@@ -340,12 +340,12 @@ impl Held {
         Ok(None)
     }
 
-    /// Passes the references up to a position.
+    /// Passes on the references up to a position.
     fn emit_until(&mut self, end: usize, target: &mut Target<'_>) -> Fallible<()> {
         while self.next < end.min(self.addresses.len()) {
             let place = self.next;
             self.next += 1;
-            // Without their pair they are nothing.
+            // Meaningless without their pair.
             let label = match self.label_at(place, target) {
                 Label::Key | Label::Entry => Label::None,
                 label => label,

@@ -1,4 +1,4 @@
-//! Labels of references: what each leads from.
+//! Labels of references.
 
 use super::edge_reader::Held;
 use crate::read::strings::Names;
@@ -85,7 +85,7 @@ impl Labels {
     }
 }
 
-/// `"[3]"`, if that comes next.
+/// Reads `"[3]"`, if that comes next.
 #[inline(always)]
 fn index(window: &mut Window<'_>) -> Option<u32> {
     let text = window.bytes::<16>()?.strip_prefix(b"\"[")?;
@@ -102,7 +102,7 @@ fn index(window: &mut Window<'_>) -> Option<u32> {
     Some(index)
 }
 
-/// The label that is written like this, if it has a name.
+/// The label with this text, if it has a name.
 pub(super) fn named(tables: &mut Tables, names: &mut Names, text: &[u8]) -> Label {
     let mut rest = |prefix: &[u8]| {
         let name = text.strip_prefix(prefix)?;
@@ -127,7 +127,7 @@ pub(super) fn named(tables: &mut Tables, names: &mut Names, text: &[u8]) -> Labe
     }
 }
 
-/// The beginning of a key that is a string, out of its entry's label.
+/// The start of a key that is a string, from its entry's label.
 pub(super) fn preview(label: &[u8]) -> Option<std::ops::Range<usize>> {
     let end = label.len().checked_sub(2)?;
     (label.starts_with(b"[\"") && label.ends_with(b"\"]") && end >= 2).then_some(2..end)

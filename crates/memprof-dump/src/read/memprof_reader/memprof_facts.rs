@@ -11,7 +11,7 @@ use crate::read::word::Word;
 use crate::read::{Fallible, Stop};
 use crate::record::{CodeRange, Content, Detail, Field, Kind, Label, Object, Tables, Text, Value};
 
-/// One line, but for what the object holds.
+/// One line without the object's contents.
 #[derive(Default)]
 pub(super) struct Facts {
     pub common: line_facts::Facts,
@@ -19,7 +19,7 @@ pub(super) struct Facts {
     pub code: Option<u8>,
     pub truncated: bool,
     pub mark: Option<u64>,
-    /// The value of `data`, if it is one.
+    /// The value of `data`, if it is a number.
     pub number: Option<Value>,
     pub default: Option<Value>,
     pub default_proc: bool,
@@ -29,7 +29,7 @@ pub(super) struct Facts {
     pub receiver: u64,
     pub shared: u64,
     fields: Vec<Field>,
-    /// Place of `name` in `fields`: for a class it is none.
+    /// Position of `name` in `fields`; a class's name is not a field.
     name: Option<usize>,
 }
 
@@ -94,7 +94,7 @@ impl Facts {
         )
     }
 
-    /// A fact that this format has no key for.
+    /// A fact for which this format has no key.
     pub fn field(&mut self, field: Field, key: Word) {
         if key == Word::new("name") {
             self.name = Some(self.fields.len());
@@ -104,7 +104,7 @@ impl Facts {
 
     pub fn kind(&self, classic: bool) -> Fallible<Kind> {
         match (self.code, self.type_name) {
-            // Numbers of types were others in Ruby 1.8.
+            // Ruby 1.8 numbered its types differently.
             (Some(code), TypeName::Known(_) | TypeName::Other(_)) if !classic => Ok(Kind(code)),
             (_, TypeName::Known(kind)) => Ok(kind),
             (_, TypeName::Other(kind)) if classic => Ok(kind),
@@ -112,7 +112,7 @@ impl Facts {
         }
     }
 
-    /// The fields for a type. They are to be given back.
+    /// The fields for a type. Must be returned afterwards.
     pub fn fields(&mut self, kind: Kind) -> Vec<Field> {
         let mut fields = std::mem::take(&mut self.fields);
         if let Some(place) = self.name.filter(|_| is_taken(kind, "name")) {
@@ -129,7 +129,7 @@ impl Facts {
         self.fields = fields;
     }
 
-    /// What lines of memprof 0.3 name outside of containers becomes references.
+    /// Turns values that lines of memprof 0.3 name outside of containers into references.
     pub fn roles(&mut self, kind: Kind, target: &mut Target<'_>, held: &mut Held) {
         let tables = &mut target.tables;
         let mut role = |tables: &mut Tables, name: &str, address| {
@@ -142,7 +142,7 @@ impl Facts {
         if let Some(Value::Address(address)) = self.default {
             role(tables, "default", address);
         }
-        // Of other types it is the address of a C struct.
+        // For other types it is the address of a C struct.
         if kind == Kind::MATCH {
             let matched = crate::read::hex::address(&self.common.text);
             role(tables, "data", matched.unwrap_or(0));

@@ -73,7 +73,7 @@ keys! {
     ObjectId "object_id"
 }
 
-/// What reading needs from line to line.
+/// State kept from line to line.
 pub(super) struct Reading {
     pub names: Names,
     pub key: Vec<u8>,
@@ -220,7 +220,7 @@ impl Reading {
         Ok(())
     }
 
-    /// The value of `data`: a text, a number, or elements or entries.
+    /// The value of `data`: a text, a number, elements or entries.
     fn data(
         &mut self,
         window: &mut Window<'_>,
@@ -303,21 +303,21 @@ impl Reading {
     }
 }
 
-/// Notes what was read.
+/// Stores a value that was read.
 #[inline(always)]
 fn put<T>(place: &mut T, read: Fallible<T>) -> Fallible<()> {
     *place = read?;
     Ok(())
 }
 
-/// The label of a value that has a name in a container.
+/// The label of a named value in a container.
 fn label(tables: &mut Tables, names: &mut Names, container: Container, text: &[u8]) -> Label {
     match container {
         Container::Members => Label::Member(names.intern(tables, text)),
         Container::Methods => Label::Method(names.intern(tables, text)),
         Container::Values => Label::Role(names.intern(tables, text)),
         Container::Locals => {
-            // memprof 0.3 has the names as symbols.
+            // memprof 0.3 writes the names as symbols.
             let text = text.strip_prefix(b":").unwrap_or(text);
             let name = names.intern(tables, text);
             match text.first() {

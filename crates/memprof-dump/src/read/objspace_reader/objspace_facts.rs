@@ -1,4 +1,4 @@
-//! What a line says.
+//! The facts of a line.
 
 use crate::objspace_json::kind_of;
 use crate::read::line_facts::{self, Sizes};
@@ -8,10 +8,10 @@ use crate::read::word::Word;
 use crate::read::{Fallible, Stop};
 use crate::record::{CodeRange, Content, Detail, Flags, Kind, NameId, Object, Shape, Text, Value};
 
-/// Size of a slot where lines do not say it: before Ruby 3.2 all had the same.
+/// Slot size if a line does not contain it: before Ruby 3.2 all slots had the same.
 const SLOT: u32 = 40;
 
-/// What a line is about.
+/// The subject of a line.
 #[derive(Clone, Copy, Default)]
 pub(super) enum Subject {
     #[default]
@@ -21,15 +21,15 @@ pub(super) enum Subject {
     Shape,
 }
 
-/// One line, but for its references.
+/// One line without its references.
 #[derive(Default)]
 pub(super) struct Facts {
-    /// A shape has its type as `kind_name`, and the name of its edge as `mid`.
+    /// For a shape, the type is in `kind_name`, and the name of its edge in `mid`.
     pub common: line_facts::Facts,
     pub subject: Subject,
     /// Superclass, default proc of a hash, or class of a callcache's receiver.
     pub other: u64,
-    /// Elements, entries, or instance variables.
+    /// Number of elements, entries, or instance variables.
     pub count: Option<u64>,
     pub root: Option<NameId>,
     pub id: Option<u64>,
@@ -62,7 +62,7 @@ impl Facts {
         Ok(())
     }
 
-    /// The value of `value`: a string, or for a Float sometimes a number.
+    /// The value of `value`: a string, or sometimes a number for a Float.
     #[inline(always)]
     pub fn content(&mut self, window: &mut Window<'_>) -> Fallible<()> {
         if window.byte() == b'"' {
@@ -120,7 +120,7 @@ impl Facts {
             content: match common.has_text {
                 true if common.length.is_some_and(longer) => Content::Truncated(content),
                 true => Content::Full(content),
-                // Since Ruby 3.2 an empty value is left out.
+                // Since Ruby 3.2 an empty value is omitted.
                 false if common.length == Some(0) => Content::Full(b""),
                 false => Content::Absent,
             },
@@ -150,7 +150,7 @@ impl Facts {
             },
             Kind::OBJECT => Detail::Object { ivars: count? },
             Kind::IMEMO => {
-                // Ruby before 2.4 does not name it.
+                // Missing before Ruby 2.4.
                 let name = common.kind_name.unwrap_or_else(|| target.no_name());
                 common.imemo(name, self.other)
             }
@@ -159,7 +159,7 @@ impl Facts {
     }
 }
 
-/// The types that dumps are full of; `None` for another.
+/// The most common types of dumps; `None` for others.
 #[inline(always)]
 fn subject(word: Word) -> Option<Subject> {
     const ROOT: Word = Word::new("ROOT");

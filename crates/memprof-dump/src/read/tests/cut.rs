@@ -1,4 +1,4 @@
-//! Dumps of which something is missing or wrong.
+//! Dumps with missing or damaged parts.
 
 use std::io::{self, Cursor};
 
@@ -8,7 +8,7 @@ use crate::read::{Outcome, convert};
 use crate::testing::{Random, options, scratch, values};
 use crate::values::Policy;
 
-/// Reads what may be no dump.
+/// Reads input that may not be a dump.
 fn read(bytes: Vec<u8>) -> io::Result<Outcome> {
     let mut dump = create(scratch(), options(crate::Format::Memprof))?;
     convert(
@@ -32,13 +32,13 @@ fn a_cut_at_any_byte_is_reported() {
         let whole = made(options, 9, 6);
         let objects = read(whole.clone()).unwrap().counts.objects;
         for end in 0..whole.len() {
-            // The trailer of a binary dump and the end of a compressed stream come behind the last record.
+            // The trailer of a binary dump and the end of a compressed stream follow the last record.
             match read(whole[..end].to_vec()) {
                 Ok(outcome) if outcome.truncated => assert!(outcome.counts.objects <= objects),
                 Ok(outcome) => assert_eq!(outcome.counts.objects, objects),
                 Err(error) => {
                     assert_eq!(error.kind(), io::ErrorKind::InvalidData);
-                    // A small compressed file is one piece, of which nothing is known before its end.
+                    // A small compressed file is a single piece, unreadable before its end.
                     let packed = options.compression != Compression::None;
                     assert!(end < 100 || packed, "{end}: {error}");
                 }
@@ -110,7 +110,7 @@ fn flipped_bytes_do_no_harm() {
                 let place = random.below(broken.len() as u64) as usize;
                 broken[place] = random.below(256) as u8;
             }
-            // Either way; but without a panic, and without memory for what is only claimed.
+            // Any result is fine, but no panic, and no memory for bogus sizes.
             if let Ok(outcome) = read(broken) {
                 assert!(outcome.counts.objects <= 60);
             }

@@ -1,4 +1,4 @@
-//! Lines as each Ruby writes them, by hand, and what they mean.
+//! Handwritten lines in the form of each Ruby, and their meaning.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use crate::testing::values;
 use crate::values::Policy;
 use crate::writer::Writer;
 
-/// Keeps records in words.
+/// Collects records as text.
 #[derive(Default)]
 pub(super) struct Words {
     pub lines: Vec<String>,
@@ -97,7 +97,7 @@ fn word(tables: &Tables, edge: &Edge<'_>) -> String {
     label + &value
 }
 
-/// What is read of a dump.
+/// The records of a dump as text.
 pub(super) fn words(dump: &[u8]) -> (Words, Outcome) {
     let mut words = Words::default();
     let input = Box::new(io::Cursor::new(dump.to_vec()));

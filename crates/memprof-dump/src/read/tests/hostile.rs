@@ -1,4 +1,4 @@
-//! Large things, and writing that fails.
+//! Large objects, and failing writes.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ use crate::testing::{make, written};
 use crate::values::Policy;
 use crate::writer::Writer;
 
-/// An array whose line in memprof's format has 41 MB and more.
+/// An array whose line in memprof's format takes at least 41 MB.
 fn large_array(writer: &mut dyn Writer) -> io::Result<()> {
     const LENGTH: u32 = 1_100_000;
     let tables = Tables::default();

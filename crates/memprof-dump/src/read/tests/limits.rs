@@ -1,4 +1,4 @@
-//! Dumps and records that are larger than they may be.
+//! Dumps and records that exceed their limits.
 
 use std::io::{self, Cursor, Write};
 
@@ -34,7 +34,7 @@ fn gzip(text: &[u8]) -> Vec<u8> {
     gzip.finish().unwrap()
 }
 
-/// An object of objspace whose line has something `count` times.
+/// An objspace line that repeats a part `count` times.
 fn line(before: &str, again: &str, count: u64, after: &str) -> Vec<u8> {
     let first = r#"{"address":"0x1000", "type":"OBJECT", "ivars":0, "memsize":40}"#;
     let middle = again.repeat(count as usize);

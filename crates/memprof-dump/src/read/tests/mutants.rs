@@ -1,4 +1,4 @@
-//! Dumps in which anything may be wrong: no panic, no hang, and records only for what is there.
+//! Arbitrarily damaged dumps: no panic, no hang, and records only for existing data.
 
 use std::io::{self, Cursor};
 
@@ -11,7 +11,7 @@ use crate::testing::{Random, options, values};
 use crate::values::Policy;
 use crate::writer::Writer;
 
-/// Counts objects and references, and keeps nothing.
+/// Counts objects and references.
 #[derive(Default)]
 struct Sum {
     counts: Counts,
@@ -59,7 +59,7 @@ impl Writer for Sum {
     }
 }
 
-/// What readers look for.
+/// Tokens that readers search for.
 const TOKENS: [&[u8]; 24] = [
     b"\"",
     b"\\",
@@ -118,7 +118,7 @@ fn mutate(dump: &[u8], random: &mut Random) -> Vec<u8> {
     dump
 }
 
-/// All formats, small.
+/// Small dumps in all formats.
 pub(super) fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let packed = |compression| Options {
         compression,
@@ -158,7 +158,7 @@ pub(super) fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// Where the fuzzer begins.
+/// The starting points of the fuzzer.
 fn corpus() -> Vec<(&'static str, Vec<u8>)> {
     let mut corpus = seeds();
     let made = [
@@ -175,7 +175,7 @@ fn corpus() -> Vec<(&'static str, Vec<u8>)> {
     corpus
 }
 
-/// `UPDATE_SNAPSHOTS=1 cargo test corpus` writes it again.
+/// Rewrite it with `UPDATE_SNAPSHOTS=1 cargo test corpus`.
 #[test]
 fn the_corpus_of_the_fuzzer_is_what_is_made_here() {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/read");
@@ -245,9 +245,9 @@ fn a_broken_line_does_not_hurt_others() {
     }
 }
 
-/// Objects that are in one dump and not in the other.
+/// Number of objects in one dump that are missing in the other.
 fn missing(whole: &Words, part: &Words) -> usize {
-    // Numbers of sites are others.
+    // Site numbers differ.
     let address = |line: &String| line.split(", class").next().map(str::to_owned);
     let part: Vec<_> = part.lines.iter().map(address).collect();
     let whole = whole.lines.iter().filter(|line| line.starts_with("Object"));

@@ -1,4 +1,4 @@
-//! Contents that may not be written.
+//! Contents that must not be written.
 
 use super::{BINARY, MEMPROF, OBJSPACE, converted, text};
 use crate::record::{
@@ -9,7 +9,7 @@ use crate::testing::written;
 use crate::values::Policy;
 use crate::writer::Writer;
 
-/// A dump in which each content has the word "secret".
+/// A dump with the word "secret" in each content.
 fn secrets() -> Vec<u8> {
     let write = |writer: &mut dyn Writer| {
         let mut tables = Tables::default();
@@ -136,7 +136,7 @@ fn the_others_keep_every_secret() {
 #[test]
 fn marks_are_equal_for_equal_texts_only_under_hash() {
     let marks = |lines: &str| lines.matches("\"hash\":\"0x").count();
-    // A beginning is no text, so it has no mark.
+    // A truncated text has no mark.
     assert_eq!(marks(&under(Policy::Hash)), 4);
     let (again, _) = converted(under(Policy::Hash).as_bytes(), MEMPROF, Policy::Hash);
     assert_eq!(marks(text(&again)), 4);

@@ -1,4 +1,4 @@
-//! A dump that the Ruby of this machine writes, against what serde_json reads of it.
+//! Compares a dump written by this machine's Ruby with serde_json's reading of it.
 
 use std::collections::HashMap;
 use std::process::Command;
@@ -9,7 +9,7 @@ use super::converted;
 use crate::format::{Compression, Format, Options};
 use crate::values::Policy;
 
-/// All sorts of objects, and a path that makes lines broken JSON.
+/// Objects of all kinds, and a path that makes lines invalid JSON.
 const PROGRAM: &str = r#"
 require "objspace"
 ObjectSpace.trace_object_allocations_start
@@ -18,7 +18,7 @@ eval('MORE = Array.new(10) { "weird " + rand.to_s }', binding, 'we"ird, dir/a.rb
 ObjectSpace.dump_all(output: $stdout)
 "#;
 
-/// The version of the Ruby on this machine, and a dump of it.
+/// The version of this machine's Ruby, and a dump written by it.
 fn dump() -> Option<((u8, u8), Vec<u8>)> {
     let version = Command::new("ruby")
         .args(["-e", "print RUBY_VERSION"])
@@ -31,7 +31,7 @@ fn dump() -> Option<((u8, u8), Vec<u8>)> {
     (version >= (3, 1) && dump.status.success()).then_some((version, dump.stdout))
 }
 
-/// Lines that are JSON, by address and type.
+/// Lines that are valid JSON, by address and type.
 fn lines(dump: &[u8]) -> (HashMap<String, Json>, u64) {
     let mut lines = HashMap::new();
     let mut broken = 0;
@@ -60,7 +60,7 @@ fn what_ruby_writes_is_read_whole() {
     let (back, outcome) = converted(&dump, options, Policy::Full);
     assert_eq!((outcome.skipped, outcome.truncated), (0, false));
     let ((wanted, broken), (read, none)) = (lines(&dump), lines(&back));
-    // Escapes that are missing, in paths and in texts, are there now.
+    // Escapes missing in paths and texts have been added.
     assert!(broken > 10 && none == 0);
     assert_eq!(read.len() as u64, wanted.len() as u64 + broken);
     for (key, line) in &wanted {

@@ -1,4 +1,4 @@
-//! How input comes: in pieces, slowly, from elsewhere; and how reading ends early.
+//! Kinds of input: in pieces, slowly, from elsewhere; and early ends of reading.
 
 use std::cell::RefCell;
 use std::io::{self, Cursor, Read};
@@ -12,7 +12,7 @@ use crate::record::Tables;
 use crate::testing::values;
 use crate::values::Policy;
 
-/// Gives a byte or a few at a time, and interrupts itself.
+/// Returns one or a few bytes at a time, with interrupts.
 struct Drops {
     bytes: Cursor<Vec<u8>>,
     calls: usize,
@@ -50,7 +50,7 @@ fn pieces_of_any_size_are_one_dump() {
 fn lines_are_the_same_wherever_a_chunk_ends() {
     let dump = made(OBJSPACE, 8, 40);
     let (whole, _) = words(&dump);
-    // The boundary of the first chunk wanders through the dump.
+    // The boundary of the first chunk moves through the dump.
     for shift in (0..dump.len()).step_by(211) {
         let blank = 256 * 1024 - shift;
         let mut shifted = vec![b'\n'; blank];
@@ -64,7 +64,7 @@ fn lines_are_the_same_wherever_a_chunk_ends() {
     }
 }
 
-/// Never ends, and counts how often it was asked.
+/// Never ends, and counts the reads.
 struct Endless(Arc<AtomicUsize>);
 
 impl Read for Endless {
