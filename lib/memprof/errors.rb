@@ -17,7 +17,7 @@ module Memprof
   #   begin
   #     Memprof::Heap.open("notes.txt")
   #   rescue Memprof::InvalidDump => e
-  #     puts e.message # can't read notes.txt: this is no heap dump; line 1: ...
+  #     puts e.message # can't read notes.txt: this is not a heap dump; line 1: ...
   #   end
   class InvalidDump < Error; end
 

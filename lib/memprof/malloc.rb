@@ -240,7 +240,7 @@ module Memprof
       # @example
       #   Memprof::Malloc.dump($stderr, 1_000_000)
       def dump(io = $stderr, min = 0)
-        raise TypeError, "#{io.inspect} is no IO" unless io.respond_to?(:write)
+        raise TypeError, "#{io.inspect} is not an IO" unless io.respond_to?(:write)
 
         lines = each(min).map { |location, total, calls| format("%16d %12d %s\n", total, calls, location) }
         io.write(lines.join)

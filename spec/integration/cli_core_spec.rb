@@ -23,7 +23,7 @@ RSpec.describe "memprof core" do
   def core(*words, input: "")
     stdout, stderr, status = run_memprof("core", *words.map(&:to_s), input: input)
     expect(status.exitstatus).to eq(0), stderr
-    expect(stderr).to eq("").or start_with("\nNext:\n  memprof core ")
+    expect(stderr).to eq("").or match(/\A\nNext:\n  (?:.*:\n    )?memprof core /)
     stdout
   end
 
@@ -207,8 +207,8 @@ RSpec.describe "memprof core" do
   {
     [] => "FILE or PID is missing; see `memprof help core`",
     %w[/no/such/file] => "cannot read /no/such/file: no such file",
-    %w[FILE] => "can't read FILE: this is no ELF core file",
-    %w[FILE sum] => "there is no command \"sum\"; expected one of: count, summarize, list, enumerate, " \
+    %w[FILE] => "can't read FILE: this is not an ELF core file",
+    %w[FILE sum] => "unknown command \"sum\"; expected one of: count, summarize, list, enumerate, " \
                     "show, describe, explain, dump",
     %w[FILE count] => "count needs a set or an address, as leaked",
     %w[FILE count used /annotate x] => "memprof core has no switch /annotate",
@@ -223,7 +223,7 @@ RSpec.describe "memprof core" do
     %w[FILE list used /showUpTo 99999999999999999999] =>
       "invalid /showUpTo \"99999999999999999999\"; expected a hexadecimal number, or a size as 64KiB",
     %w[FILE count incoming] => "incoming needs an address",
-    %w[FILE count incoming xyz] => "\"xyz\" is no address",
+    %w[FILE count incoming xyz] => "\"xyz\" is not an address",
     %w[FILE dump 1000] => "invalid SIZE \"\"; expected a hexadecimal number, or a size as 64KiB",
     %w[999999999] => "there is no process 999999999"
   }.each do |words, message|

@@ -33,7 +33,7 @@ RSpec.describe "Defaults of the command" do
   it "are refused in a sentence when they are wrong" do
     {
       "run:\n  stakc: 1\n" => "memprof run has no option --stakc (did you mean --stack?)",
-      "rnu:\n  stack: 1\n" => 'there is no command "rnu" (did you mean run?)',
+      "rnu:\n  stack: 1\n" => 'unknown command "rnu" (did you mean run?)',
       "run: 7\n" => "run is not a table of options",
       "run:\n  stack: none\n" => 'invalid --stack "none"; expected a number of at least 1',
       "run:\n  stack: {a: 1}\n" => "--stack of run is neither a text nor a number",

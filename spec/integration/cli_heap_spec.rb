@@ -53,7 +53,7 @@ RSpec.describe "memprof, asking a dump" do
         stdout, stderr, status = memprof(*command)
         expect(stdout).to match(text)
         expect(stdout).not_to match(/ $|\e/)
-        expect(stderr).to match(/\A\nNext:\n(?:  memprof \S.*  \S.*\n)+\z/)
+        expect(stderr).to match(/\A\nNext:\n((  memprof \S.*  \S.*\n)+|(  \S.*:\n    memprof \S.*\n)+)\z/)
         expect(status.exitstatus).to eq(0)
       end
 
@@ -72,7 +72,7 @@ RSpec.describe "memprof, asking a dump" do
       it "says what is wrong with a file in one line" do
         File.write(File.join(HeapDumps.directory, "nonsense.json"), "no dump at all\n")
         { "nowhere.memprof" => /no such file/, HeapDumps.directory => /is a directory/,
-          File.join(HeapDumps.directory, "nonsense.json") => /this is no heap dump/ }.each do |file, problem|
+          File.join(HeapDumps.directory, "nonsense.json") => /is not a heap dump/ }.each do |file, problem|
           stdout, stderr, status = memprof(command[0], file, *command.drop(2))
           expect(stderr).to match(/\Amemprof: cannot read #{Regexp.escape(file)}: .*#{problem}.*\n\z/)
           expect([stdout, status.exitstatus]).to eq(["", 2])

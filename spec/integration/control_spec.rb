@@ -89,7 +89,7 @@ RSpec.describe "The control socket of memprof/signal" do
 
   # What is named as the next steps.
   def commands(stderr)
-    stderr.delete_prefix("\nNext:\n").lines.map { |line| line[/\A  memprof (.+?)  /, 1].split }
+    stderr.delete_prefix("\nNext:\n").scan(/^ +memprof (.+?)(?:  |$)/).map { |(words)| words.split }
   end
 
   it "says where its memory goes" do

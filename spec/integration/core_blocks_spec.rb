@@ -323,7 +323,7 @@ RSpec.describe "The heap of an image with blocks of malloc" do
     heap = cache_dump
     result = run_memprof("top", "--blocks", heap)
     expect(result.status.exitstatus).to eq(2)
-    expect(result.stderr).to include("--blocks takes blocks of malloc from a core file, and #{heap} is none")
+    expect(result.stderr).to include("--blocks needs a core file, and #{heap} is not one")
     expect { Memprof::Heap.open(heap, blocks: true) }.to raise_error(ArgumentError, /from core files only/)
   end
 end

@@ -181,7 +181,7 @@ RSpec.describe "The functions for a debugger" do
     end
 
     it "refuse in a thread that Ruby does not know" do
-      why = "this thread is none of Ruby's; choose another one"
+      why = "this thread is not a Ruby thread; choose another one"
       expect_refusal(<<~'RUBY', prints: "joined\n", why: why)
         thread = Fiddle::Pointer.malloc(8, Fiddle::RUBY_FREE)
         create = Fiddle::Function.new(C["pthread_create"], [Fiddle::TYPE_VOIDP] * 4, Fiddle::TYPE_INT)

@@ -36,7 +36,7 @@ RSpec.describe "memprof in a signal handler" do
       %i[text json markdown speedscope].each { |format| report.write("report", format: format) }
       p [report.to_s, report.to_json].none?(&:empty?)
     RUBY
-    "writes a profile to what is no IO" => <<~RUBY,
+    "writes a profile to what is not an IO" => <<~RUBY,
       sink = Class.new { attr_reader :text and def write(text) = (@text = text).size }.new
       Memprof.report { "x".dup }.write(sink, format: :speedscope)
       p sink.text.include?("speedscope")

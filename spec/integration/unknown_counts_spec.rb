@@ -257,16 +257,16 @@ RSpec.describe "What cannot be counted" do
 
     plain_program(program) do |pid|
       {
-        %w[count zzz] => /\Amemprof: there is no set "zzz"; expected one of: allocations, /,
+        %w[count zzz] => /\Amemprof: unknown set "zzz"; expected one of: allocations, /,
         %w[count used zzz] => /\Amemprof: invalid signature "zzz"; expected an address of constant data /,
-        %w[count used %RubyStrng] => /\Amemprof: there is no pattern "%RubyStrng"; expected one of: %Ruby/,
-        %w[list leaked %VectorBodies] => /\Amemprof: there is no pattern "%VectorBodies"; .*%VectorBody/,
+        %w[count used %RubyStrng] => /\Amemprof: unknown pattern "%RubyStrng"; expected one of: %Ruby/,
+        %w[list leaked %VectorBodies] => /\Amemprof: unknown pattern "%VectorBodies"; .*%VectorBody/,
         ["count", "used", "/minsize", "1", "KiB"] => /\Amemprof: invalid signature "KiB"; /,
         %w[count used 1000] => /\Amemprof: invalid signature "1000"; /,
         %w[count used libruby.so+0x] => /\Amemprof: invalid signature "libruby.so\+0x"; /,
-        %w[count used /minincoming %RubyArry=1] => /\Amemprof: there is no pattern "%RubyArry"; /,
-        %w[summarize used /extend %RubyArray->%RubyStrng] => /\Amemprof: there is no pattern "%RubyStrng"; /,
-        %w[summarize used /extend %RubyArry->] => /\Amemprof: there is no pattern "%RubyArry"; /,
+        %w[count used /minincoming %RubyArry=1] => /\Amemprof: unknown pattern "%RubyArry"; /,
+        %w[summarize used /extend %RubyArray->%RubyStrng] => /\Amemprof: unknown pattern "%RubyStrng"; /,
+        %w[summarize used /extend %RubyArry->] => /\Amemprof: unknown pattern "%RubyArry"; /,
         %w[count objects %RubyString] => /\Amemprof: objects takes no restrictions$/,
         %w[count arenas /minsize 1] => /\Amemprof: arenas takes no restrictions$/
       }.each do |words, message|

@@ -122,7 +122,7 @@ RSpec.describe "A recording of malloc for Memprof::Core" do
       "DIR/app.malloc has no addresses of blocks; record with `memprof run --malloc --addresses`, or " \
       "`Memprof::Malloc.record(path, addresses: true)`",
       "DIR/app.malloc.child is a recording of another process, PID",
-      "DIR/app.malloc.none is no recording of malloc",
+      "DIR/app.malloc.none is not a recording of malloc",
       "can't read DIR/app.malloc.missing: No such file or directory"
     ])
   end
@@ -174,7 +174,7 @@ RSpec.describe "A recording of malloc for Memprof::Core" do
       expect(used.to_h { |block| block.values_at(:address, :allocated_at) }).to eq(lines)
       expect(core.overview[:recording]).to include(ended: false)
       expect { Memprof::Core.open(file, recording: "/dev/null") }
-        .to raise_error(Memprof::Error, "/dev/null is no recording of malloc")
+        .to raise_error(Memprof::Error, "/dev/null is not a recording of malloc")
     end
 
     def ask(*words)

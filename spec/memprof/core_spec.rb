@@ -320,16 +320,16 @@ RSpec.describe Memprof::Core do
     expect { described_class.open("/no/such/file") }
       .to raise_error(Memprof::Error, %r{can't read /no/such/file: No such})
     expect { described_class.open(__FILE__) }
-      .to raise_error(Memprof::Error, /core_spec\.rb: this is no ELF core file/)
+      .to raise_error(Memprof::Error, /core_spec\.rb: this is not an ELF core file/)
     expect { described_class.open(RbConfig.ruby) }.to raise_error(Memprof::Error, /but no core file/)
     expect { described_class.of(1 << 30) { nil } }.to raise_error(Memprof::Error, /there is no process/)
     described_class.of do |core|
       # Names it, should there be no blocks below.
       expect(core.overview).to include(allocator: "glibc", corruptions: [], skipped: 0)
       expect { core.count(:everything) }
-        .to raise_error(ArgumentError, /no set "everything"; expected one of: allocations/)
+        .to raise_error(ArgumentError, /unknown set "everything"; expected one of: allocations/)
       expect { core.count(:used, least: 1) }.to raise_error(ArgumentError, /least/)
-      expect { core.describe("zzz") }.to raise_error(ArgumentError, /"zzz" is no address/)
+      expect { core.describe("zzz") }.to raise_error(ArgumentError, /"zzz" is not an address/)
       expect { core.count(:incoming) }.to raise_error(ArgumentError, /incoming needs an address/)
       expect { core.count(:used, extend: ["=>"]) }.to raise_error(ArgumentError, %r{invalid /extend "=>"})
       expect { core.words("0x0", 1 << 30) }.to raise_error(ArgumentError, /too many/)

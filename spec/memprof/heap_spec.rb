@@ -47,9 +47,9 @@ RSpec.describe Memprof::Heap do
       expect { described_class.open("/nowhere/heap.json") }
         .to raise_error(Memprof::Error, "can't read /nowhere/heap.json: No such file or directory")
       expect { described_class.open(__FILE__, index: false) }.to raise_error(Memprof::InvalidDump,
-        /\Acan't read .+heap_spec\.rb: this is no heap dump; line 1: .*; Memprof\.dump_all, .+ dumps\z/)
+        /\Acan't read .+heap_spec\.rb: this is not a heap dump; line 1: .*; Memprof\.dump_all, .+ dumps\z/)
       expect { described_class.read(StringIO.new("{}\n")) }
-        .to raise_error(Memprof::InvalidDump, /\Acan't read the dump: this is no heap dump; line 1: /)
+        .to raise_error(Memprof::InvalidDump, /\Acan't read the dump: this is not a heap dump; line 1: /)
       expect { described_class.open(nil) }.to raise_error(TypeError)
     end
 

@@ -239,7 +239,7 @@ RSpec.describe "Memprof::Malloc" do
     "record:" => "record has no value",
     "record:/tmp" => "can't write /tmp: it is a directory",
     "record:rec,native:maybe" => 'native is neither true nor false: "maybe"',
-    "table:-1" => 'table is no number: "-1"',
+    "table:-1" => 'table is not a number: "-1"',
     "\xff:1".b => 'unknown setting "\xFF" in MEMPROF_MALLOC'
   }.each do |settings, message|
     it "runs the program without MEMPROF_MALLOC=#{settings.inspect}, and says why" do

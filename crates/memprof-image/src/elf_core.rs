@@ -62,7 +62,7 @@ fn parsed<'d>(
 ) -> Result<(Machine, Vec<Segment>, Notes), Error> {
     let ident = data.read_bytes_at(0, 16).unwrap_or_default();
     if !ident.starts_with(&elf::ELFMAG) {
-        return unreadable("this is no ELF core file");
+        return unreadable("this is not an ELF core file");
     }
     if ident[4] != elf::ELFCLASS64.0 || ident[5] != elf::ELFDATA2LSB.0 {
         return unreadable(

@@ -86,7 +86,7 @@ impl FromStr for SetName {
         found.map(|(_, set)| *set).ok_or_else(|| {
             let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
             format!(
-                "there is no set \"{text}\"; expected one of: {}",
+                "unknown set \"{text}\"; expected one of: {}",
                 names.join(", ")
             )
         })

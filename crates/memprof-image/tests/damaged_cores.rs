@@ -144,10 +144,10 @@ fn other_files_are_refused() {
             .expect_err("no core")
             .to_string()
     };
-    assert_eq!(refused(b""), "this is no ELF core file");
+    assert_eq!(refused(b""), "this is not an ELF core file");
     assert_eq!(
         refused(b"[{\"type\":\"ROOT\"}]"),
-        "this is no ELF core file"
+        "this is not an ELF core file"
     );
     let mut core = core_of(&Planted::start().image());
     core[4] = 1;

@@ -26,7 +26,7 @@ pub enum Refused {
 impl fmt::Display for Refused {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refused::Unknown(name) => write!(out, "there is no native tracer {name:?}"),
+            Refused::Unknown(name) => write!(out, "unknown native tracer {name:?}"),
             Refused::Unsupported(why) => out.write_str(why),
             Refused::Protected { object, error } => write!(out, "the table of {object} cannot be written: {error}"),
             Refused::File(error) => write!(out, "its file cannot be written: {error}"),

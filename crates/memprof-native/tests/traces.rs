@@ -134,7 +134,7 @@ fn names_that_there_are() {
     assert_eq!(refused, Refused::Unknown("nonsense".into()));
     assert_eq!(
         refused.to_string(),
-        "there is no native tracer \"nonsense\""
+        "unknown native tracer \"nonsense\""
     );
 }
 

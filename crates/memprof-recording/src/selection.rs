@@ -42,7 +42,7 @@ impl FromStr for Suppressions {
                 Some(("leak", pattern)) if !pattern.is_empty() => {
                     patterns.push(Pattern::new(pattern));
                 }
-                _ => return Err(format!("line {number} is no suppression: {line}")),
+                _ => return Err(format!("line {number} is not a suppression: {line}")),
             }
         }
         Ok(Suppressions(patterns))

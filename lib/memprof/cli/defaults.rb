@@ -60,7 +60,7 @@ module Memprof
         refuse("it is not a table of commands") unless commands.is_a?(Hash)
         unknown = commands.keys - VERBS.keys
         near = Suggestion.of(unknown.first.to_s, VERBS.keys)
-        refuse("there is no command #{unknown.first.inspect}#{near}") if unknown.any?
+        refuse("unknown command #{unknown.first.inspect}#{near}") if unknown.any?
 
         commands
       rescue Psych::Exception, ArgumentError => e

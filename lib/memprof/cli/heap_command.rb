@@ -8,7 +8,7 @@ module Memprof
   module CLI
     # Base of the verbs that read a dump: options, opening, questions, and answers in all formats.
     class HeapCommand < Command
-      WIDEST = 100 # characters of a command with its purpose beside it
+      WIDEST = 80 # characters of a line that suggests a command
       ADDRESS = /\A(?:0x)?\h{1,16}\z/i
 
       # Numbers of an incomplete dump are not those of the heap.
@@ -40,7 +40,7 @@ module Memprof
         require_relative "../core"
         return { blocks: true } if path != "-" && Memprof::Core.core?(path)
 
-        raise UsageError, "--blocks takes blocks of malloc from a core file, and #{path} is none"
+        raise UsageError, "--blocks needs a core file, and #{path} is not one"
       end
 
       def warn_of_missing_parts(source, path)
@@ -99,9 +99,9 @@ module Memprof
 
         commands = steps.map { |arguments, _| "memprof #{arguments.map { |text| shell(text) }.join(" ")}" }
         width = commands.map(&:length).max
-        lines = steps.zip(commands).map do |(_, purpose), command|
-          width > WIDEST ? "  #{purpose}:\n    #{command}" : "  #{command.ljust(width)}  #{purpose}"
-        end
+        beside = steps.zip(commands).map { |(_, purpose), command| "  #{command.ljust(width)}  #{purpose}" }
+        above = steps.zip(commands).map { |(_, purpose), command| "  #{purpose}:\n    #{command}" }
+        lines = beside.all? { |line| line.length <= WIDEST } ? beside : above
         @terminal.hint("\nNext:\n#{lines.join("\n")}")
       end
 

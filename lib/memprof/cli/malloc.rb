@@ -217,7 +217,7 @@ module Memprof
       def preload(command)
         load_library
         MallocPreload.environment or
-          raise UsageError, "#{command} is no Ruby program, and cannot be recorded: " \
+          raise UsageError, "#{command} is not a Ruby program and cannot be recorded: " \
             "this Ruby has no libruby to preload (it was built without --enable-shared)"
       end
     end

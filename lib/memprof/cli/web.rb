@@ -89,7 +89,7 @@ module Memprof
         return heaps.records.add(file, kind) unless [nil, :heap, :core].include?(kind)
 
         blocks = @options.slice(:blocks)
-        raise UsageError, "--blocks takes core files, and #{file} is none" if blocks[:blocks] && kind != :core
+        raise UsageError, "--blocks needs core files, not #{file}" if blocks[:blocks] && kind != :core
 
         heaps.add(file, **reading, **blocks)
       end

@@ -27,7 +27,7 @@ module Memprof
 
         def fault(why, pid)
           case why
-          when :no_recording then "is no recording of malloc"
+          when :no_recording then "is not a recording of malloc"
           when :no_addresses
             "has no addresses of blocks; record with `memprof run --malloc --addresses`, or " \
             "`Memprof::Malloc.record(path, addresses: true)`"

@@ -84,7 +84,7 @@ module Memprof
         number = Integer(text, 10, exception: false)
         return number unless number.nil? || number.negative?
 
-        raise ArgumentError, "#{name} is no number: #{text.inspect}"
+        raise ArgumentError, "#{name} is not a number: #{text.inspect}"
       end
 
       def flag(name)

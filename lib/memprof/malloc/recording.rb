@@ -59,7 +59,7 @@ module Memprof
         milliseconds = ->(seconds) { (Float(seconds) * 1000).round.clamp(0, MOST_MILLISECONDS) }
         range = { from_ms: milliseconds.call(from), to_ms: to && milliseconds.call(to) }
         suppressions = suppressions.to_s
-        raise ArgumentError, "suppressions are no valid text" unless suppressions.valid_encoding?
+        raise ArgumentError, "suppressions are not valid text" unless suppressions.valid_encoding?
 
         @selection = JSON.generate(**range, suppressions: suppressions)
         @summary = ask { |file| Native.sum_up_recording(file, @selection) }
@@ -271,7 +271,7 @@ module Memprof
 
       def ask
         answer = reading { |file| yield(file.fileno) }
-        raise Error, "can't read #{@path}: this is no recording of malloc" unless answer
+        raise Error, "can't read #{@path}: this is not a recording of malloc" unless answer
 
         JSON.parse(answer, symbolize_names: true)
       end

@@ -100,7 +100,7 @@ module Memprof
       # Closes a file that it rejects. A hard link may lead to a file that its owner values.
       def check(stat)
         problem =
-          if !stat.file? then "it is no regular file"
+          if !stat.file? then "it is not a regular file"
           elsif !stat.owned? then "it belongs to somebody else"
           elsif stat.nlink > 1 then "it has a second name"
           end

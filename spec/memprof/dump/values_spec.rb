@@ -14,7 +14,7 @@ RSpec.describe Memprof::Dump::Values do
     end
   end
 
-  it "writes what is no number as text" do
+  it "writes what is not a number as text" do
     expect(described_class.encode(Float::NAN)).to eq("NaN")
     expect(described_class.encode("\xFF".b.to_sym)).to eq(":\\xFF")
   end

@@ -212,7 +212,9 @@ RSpec.describe "Memprof::Malloc::Recording" do
 
   it "refuses what is no recording, and a second one" do
     File.write(path, "no recording at all")
-    expect { recording }.to raise_error(Memprof::Error, "can't read #{path}: this is no recording of malloc")
+    expect {
+      recording
+    }.to raise_error(Memprof::Error, "can't read #{path}: this is not a recording of malloc")
     expect { Memprof::Malloc::Recording.new("#{path}.no") }
       .to raise_error(Memprof::Error, "can't read #{path}.no: No such file or directory")
     result = in_child(<<~'RUBY')
@@ -249,7 +251,7 @@ RSpec.describe "Memprof::Malloc::Recording" do
     shown = run_memprof("malloc", "#{path}.old", path)
     expect([shown.stderr, shown.stdout]).to match(["", /^live at the peak +\+/])
     expect(run_memprof("malloc", "--suppressions", "#{path}.known", path).stderr)
-      .to eq "memprof: #{path}.known: line 1 is no suppression: race:x\n"
+      .to eq "memprof: #{path}.known: line 1 is not a suppression: race:x\n"
     expect(run_memprof("malloc", "--from", "-1", path).stderr)
       .to start_with 'memprof: invalid --from "-1"; expected a number of seconds'
   end
@@ -273,7 +275,7 @@ RSpec.describe "Memprof::Malloc::Recording" do
     end
     File.binwrite("#{path}.known", "leak:\xFF\n")
     expect(run_memprof("malloc", "--suppressions", "#{path}.known", path).stderr)
-      .to eq("memprof: #{path}.known: suppressions are no valid text\n")
+      .to eq("memprof: #{path}.known: suppressions are not valid text\n")
   end
 
   it "of memprof run --malloc is named that says most, as that of what a program became by exec" do

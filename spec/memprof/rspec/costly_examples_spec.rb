@@ -29,7 +29,7 @@ RSpec.describe "MEMPROF_SPEC" do
     expect(retain.first).to match(/\A[1-4]\d\d\.\d KiB  +5[01]\d  shop retains +\.\/shop_spec\.rb:4$/)
   end
 
-  it "lists nothing unless asked, and refuses what is no number" do
+  it "lists nothing unless asked, and refuses what is not a number" do
     expect(rspec("0").stdout).to match(/\A[^E]*3 examples, 0 failures\s*\z/)
     expect(rspec("many").to_a.first(2).join).to include('invalid MEMPROF_SPEC "many"')
   end

@@ -99,7 +99,7 @@ RSpec.describe Memprof::Trace::JournalFile do
     it "refuses a pipe that is read, and sends nothing there" do
       File.mkfifo(path)
       reader = File.open(path, File::RDONLY | File::NONBLOCK)
-      expect { described_class.new(path, own: true) }.to raise_error(Memprof::Error, /no regular file/)
+      expect { described_class.new(path, own: true) }.to raise_error(Memprof::Error, /not a regular file/)
       expect(reader.read_nonblock(1, exception: false)).to be_nil
     ensure
       reader&.close
@@ -113,7 +113,9 @@ RSpec.describe Memprof::Trace::JournalFile do
       File.unlink(path)
       File.link(victim, path)
       expect { described_class.new(path, own: true) }.to raise_error(Memprof::Error, /it has a second name/)
-      expect { described_class.new("/dev/null", own: true) }.to raise_error(Memprof::Error, /no regular file/)
+      expect {
+        described_class.new("/dev/null", own: true)
+      }.to raise_error(Memprof::Error, /not a regular file/)
       expect(File.size(victim)).to eq(0)
     end
 

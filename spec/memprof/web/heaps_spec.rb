@@ -28,7 +28,7 @@ RSpec.describe Memprof::Web::Heaps do
       file.flush
       entry = heaps.add(file.path)
       2.times do
-        expect { entry.heap(patience: 30) }.to raise_error(Memprof::InvalidDump, /no heap dump; line 1/)
+        expect { entry.heap(patience: 30) }.to raise_error(Memprof::InvalidDump, /not a heap dump; line 1/)
       end
     end
     expect { heaps.add("/nowhere.memprof").heap(patience: 30) }.to raise_error(Memprof::Error, /nowhere/)

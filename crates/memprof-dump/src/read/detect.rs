@@ -35,7 +35,7 @@ pub(super) fn format(head: &[u8], cut: bool) -> io::Result<Format> {
         }
     }
     let problem = problem.unwrap_or_else(|| "it has only blanks".to_owned());
-    Err(invalid(format!("this is no heap dump; {problem}")))
+    Err(invalid(format!("this is not a heap dump; {problem}")))
 }
 
 /// The format that contains such lines.

@@ -109,7 +109,7 @@ impl<'de> Deserialize<'de> for Address {
         let digits = text.strip_prefix("0x").unwrap_or(&text);
         u64::from_str_radix(digits, 16)
             .map(Address)
-            .map_err(|_| serde::de::Error::custom(format!("\"{text}\" is no address")))
+            .map_err(|_| serde::de::Error::custom(format!("\"{text}\" is not an address")))
     }
 }
 

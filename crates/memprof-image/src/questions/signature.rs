@@ -63,7 +63,7 @@ impl Signature {
                 return Ok(());
             }
             return Err(format!(
-                "there is no pattern \"{wanted}\"; expected one of: {}",
+                "unknown pattern \"{wanted}\"; expected one of: {}",
                 patterns.join(", ")
             ));
         }

@@ -143,7 +143,7 @@ fn parse(text: &str) -> Result<Value, String> {
         (Some("memprof-report"), Some(version)) if version != 1 => {
             Err(format!("version {version} of reports is not known"))
         }
-        _ => Err("it is no report of memprof".to_owned()),
+        _ => Err("it is not a report of memprof".to_owned()),
     }
 }
 

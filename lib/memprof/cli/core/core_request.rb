@@ -88,7 +88,7 @@ module Memprof
         end
 
         def read_set
-          refuse("there is no command \"#{verb}\"; expected one of: #{VERBS.join(", ")}, dump") unless
+          refuse("unknown command \"#{verb}\"; expected one of: #{VERBS.join(", ")}, dump") unless
             VERBS.include?(verb)
 
           @set = @words.shift || refuse("#{verb} needs a set or an address, as leaked")
@@ -162,7 +162,7 @@ module Memprof
         def address_from(word)
           address = @words.shift
           refuse("#{word} needs an address") unless address
-          refuse("\"#{address}\" is no address") unless HEX.match?(address)
+          refuse("\"#{address}\" is not an address") unless HEX.match?(address)
           address.downcase
         end
 

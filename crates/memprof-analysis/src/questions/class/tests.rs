@@ -60,7 +60,7 @@ fn a_class_is_found_by_its_name_and_by_its_address() {
     }
     let array = format!("{:#x}", address(6));
     let error = ask(&heap, "class", json!({ "of": array })).expect_err("an error");
-    assert!(error.to_string().ends_with("is no class or module"));
+    assert!(error.to_string().ends_with("is not a class or module"));
 }
 
 #[test]

@@ -123,7 +123,7 @@ fn what_is_no_dump_is_refused() {
     let refused = |bytes: &[u8]| read(bytes.to_vec()).unwrap_err().to_string();
     assert_eq!(refused(b""), "the file is empty");
     assert!(refused(b"# Readme\nhello\n").contains("line 1: "));
-    assert!(refused(b"\x7fELF\x02\x01\x01\0\0\0").contains("this is no heap dump"));
+    assert!(refused(b"\x7fELF\x02\x01\x01\0\0\0").contains("this is not a heap dump"));
     assert!(refused(b"memprof\x89\x07\0").contains("version 7"));
     assert!(refused(b"\n\n").contains("only blanks"));
     assert!(refused(b"\x1f\x8bnonsense").contains("compressed"));

@@ -155,7 +155,7 @@ fn moment() -> Result<Ruby, String> {
             .native_thread_p
             .is_some_and(|question| question() == 0)
         {
-            return Err("the thread is none of Ruby's".into());
+            return Err("the thread is not a Ruby thread".into());
         }
         if rb_sys::rb_during_gc() != 0 {
             return Err("a garbage collection is running".into());

@@ -56,7 +56,7 @@ fn obstacle() -> Option<&'static str> {
         question.is_some_and(|question| unsafe { question() } == 0)
     };
     if says_no(symbols().native_thread_p) {
-        return Some("not now: this thread is none of Ruby's; choose another one");
+        return Some("not now: this thread is not a Ruby thread; choose another one");
     }
     if says_no(symbols().thread_has_gvl_p) || gvl_owner::has_gvl() == Some(false) {
         return Some(
