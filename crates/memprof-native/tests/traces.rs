@@ -132,10 +132,7 @@ fn names_that_there_are() {
     );
     let refused = Trace::begin(&["fd", "nonsense"], Scope::Thread).unwrap_err();
     assert_eq!(refused, Refused::Unknown("nonsense".into()));
-    assert_eq!(
-        refused.to_string(),
-        "unknown native tracer \"nonsense\""
-    );
+    assert_eq!(refused.to_string(), "unknown native tracer \"nonsense\"");
 }
 
 #[test]

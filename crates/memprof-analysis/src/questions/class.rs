@@ -170,7 +170,10 @@ impl Question {
         if self.of.starts_with("0x") {
             let node = Named::Address(self.of.clone()).find(heap)?;
             let facts = heap.class_object(node).ok_or_else(|| {
-                Error::Question(format!("the object at {} is not a class or module", self.of))
+                Error::Question(format!(
+                    "the object at {} is not a class or module",
+                    self.of
+                ))
             })?;
             let others = facts.name.map_or_else(Vec::new, |name| {
                 named(name).filter(|&other| other != node).collect()
