@@ -61,6 +61,10 @@ module Memprof
       SIGNAL = Flag::Reader.new("one that can be caught, such as URG, USR1 or USR2") do |text|
         Run.signal(text)
       end
+      PORT = Flag::Reader.new("a number from 0 to 65535") do |text|
+        number = Integer(text, exception: false)
+        number if number&.between?(0, 65_535)
+      end
       STEP = Flag::Step.new
 
       def self.words(*words, &of_another) = Flag::Words.new(&(of_another || -> { words }))
@@ -73,7 +77,7 @@ module Memprof
       MEASURES = words(:allocated_bytes, :allocated_objects, :retained_bytes, :retained_objects)
       CONTENTS = words { Memprof::Dump::Options::VALUES }
       private_constant :ON, :TEXT, :COUNT, :FRAMES, :LARGE_SIZE, :TIME, :MOMENT, :REGEXP, :PERCENTAGE, :SHARE,
-        :INCREASE, :RETAINED, :SIGNAL, :STEP, :HEAPS,
+        :INCREASE, :RETAINED, :SIGNAL, :PORT, :STEP, :HEAPS,
         :LISTS, :MEASURES, :CONTENTS
 
       TABLE = [
@@ -302,7 +306,7 @@ module Memprof
 
         # The page.
         flag("--bind ADDRESS", TEXT, "web" => ["listen on this address", "127.0.0.1"]),
-        flag("--port N", Flag::Count.new(least: 0, most: 65_535),
+        flag("--port N", PORT,
           "web" => "listen on this port (default: a free one)"),
         flag("--token TOKEN", Flag::Reader.new { |token| secret(token) },
           "web" => "your own token, at least 8 characters"),
