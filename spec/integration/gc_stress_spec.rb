@@ -6,7 +6,7 @@
 RSpec.describe "memprof under GC stress", :gc_stress do
   # In a child with little on its heap, where a collection is quick. Stress begins when all is loaded.
   def stressed(code)
-    result = run_ruby(<<~RUBY, timeout: 300)
+    result = run_ruby(<<~RUBY, timeout: 1800)
       require "memprof"
       require "stringio"
       require "tmpdir"
