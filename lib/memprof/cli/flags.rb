@@ -33,7 +33,7 @@ module Memprof
         text.length < 8 ? raise(UsageError, "invalid --token; expected at least 8 characters") : text
       end
 
-      private_class_method :flag
+      private_class_method :flag, :bytes, :seconds, :number, :secret
 
       ON = Flag::Switch.new
       TEXT = Flag::Reader.new(&:itself)
@@ -77,8 +77,7 @@ module Memprof
       MEASURES = words(:allocated_bytes, :allocated_objects, :retained_bytes, :retained_objects)
       CONTENTS = words { Memprof::Dump::Options::VALUES }
       private_constant :ON, :TEXT, :COUNT, :FRAMES, :LARGE_SIZE, :TIME, :MOMENT, :REGEXP, :PERCENTAGE, :SHARE,
-        :INCREASE, :RETAINED, :SIGNAL, :PORT, :STEP, :HEAPS,
-        :LISTS, :MEASURES, :CONTENTS
+        :INCREASE, :RETAINED, :SIGNAL, :PORT, :STEP, :HEAPS, :LISTS, :MEASURES, :CONTENTS
 
       TABLE = [
         # A process.

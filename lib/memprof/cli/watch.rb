@@ -31,7 +31,6 @@ module Memprof
         def ended = targets.map(&:pid) - pids
       end
 
-      DEFAULT = 60 # seconds
       # Seconds between two dumps of a long watch. A short one has three dumps.
       BETWEEN = 300
       MOST = 13 # dumps
@@ -48,7 +47,7 @@ module Memprof
 
       # With `room: false`, copies may reach the cgroup's limit. With `attach`, memprof is loaded into
       # processes without it; their groups then also have the lines whose malloc'ed memory is still live.
-      def initialize(targets, terminal, seconds: DEFAULT, values: nil, room: true, attach: false)
+      def initialize(targets, terminal, seconds:, values: nil, room: true, attach: false)
         @terminal = terminal
         @seconds = seconds
         @wanted = values ? WANTED.merge(values: values) : WANTED

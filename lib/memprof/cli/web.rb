@@ -70,7 +70,7 @@ module Memprof
 
       def application(files, gate)
         Memprof::Web::Router.standard # before the thread that opens heaps needs a page
-        @library_server = LibraryServer.new(@options) if @options[:library]
+        @library_server = LibraryServer.new(@options.merge(chosen(:max_upload))) if @options[:library]
         library = @library_server&.library
         heaps = Memprof::Web::Heaps.new(library: library, **chosen(:max_open), **reading)
         files.each { |file| add(heaps, file) }

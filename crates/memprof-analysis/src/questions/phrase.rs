@@ -70,7 +70,7 @@ impl Phrase {
         self
     }
 
-    /// True if there is no text.
+    /// True if the text is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

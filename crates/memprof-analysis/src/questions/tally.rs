@@ -11,7 +11,7 @@ use memprof_heap::{Heap, NONE, Sizes};
 pub(super) struct Tally {
     pub count: u64,
     pub size: u64,
-    /// Bytes that the group's objects retain individually; 0 if there are no roots.
+    /// Bytes that the group's objects retain individually; 0 in a heap without roots.
     pub retained: u64,
     /// First and last generation; [`NONE`] if unknown for all.
     pub first: u32,

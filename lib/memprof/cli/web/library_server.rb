@@ -8,12 +8,10 @@ module Memprof
     class Web
       # The library that `memprof web --library` shows, and its uploads.
       class LibraryServer
-        MAX_UPLOAD = 2 * 1024**3
         SHORTEST_KEY = 16
         KEY = "MEMPROF_KEY"
         # Options that make no sense without a library.
         OPTIONS = %i[max_size max_upload key].freeze
-        private_constant :MAX_UPLOAD
 
         attr_reader :library
 
@@ -27,7 +25,7 @@ module Memprof
         end
 
         def uploads
-          Memprof::Web::Uploads.new(@library, @key, limit: @options.fetch(:max_upload, MAX_UPLOAD))
+          Memprof::Web::Uploads.new(@library, @key, limit: @options[:max_upload])
         end
 
         def hint(url)

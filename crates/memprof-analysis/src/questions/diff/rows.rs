@@ -217,7 +217,7 @@ struct Sums {
     survived: Sum,
 }
 
-/// Reachable objects; all, if there are no roots.
+/// Reachable objects, or all objects of a heap without roots.
 struct Reached<'h>(Option<&'h Dominators>);
 
 impl<'h> Reached<'h> {

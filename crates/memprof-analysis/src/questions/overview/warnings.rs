@@ -6,7 +6,7 @@ use super::Answer;
 use crate::questions::tracking::{self, Tracking};
 use memprof_heap::Heap;
 
-/// Percentage of objects without a site up to which there is no warning.
+/// Percentage of objects with a site below which the answer warns.
 const MOSTLY: f64 = 5.0;
 
 /// Sentences for people, the worst problem first.
