@@ -8,8 +8,8 @@ impl RubyHeap<'_> {
     /// The table at an address.
     pub fn st_table(&self, address: u64) -> Option<StTable> {
         let mut words = [0; WORDS];
-        for (word, at) in words.iter_mut().zip((address..).step_by(WORD as usize)) {
-            *word = self.memory.word(at)?;
+        for (word, number) in words.iter_mut().zip(0..) {
+            *word = self.memory.word(address.checked_add(number * WORD)?)?;
         }
         let table = StTable::of(words)?;
         let entries = table.range();
