@@ -36,8 +36,8 @@ RSpec.describe "memprof completion" do
       expect(fish).to match(/-a #{verb} -d '.+'$/)
     end
     expect(zsh)
-      .to include("'--max-increase[limit for the rise of each total (default\\: 2%)]:PERCENT:_files'")
-    expect(fish).to include("-l max-increase -r -d 'limit for the rise of each total (default: 2%)'")
+      .to include("'--max-increase[limit for the increase of each total (default\\: 2%)]:PERCENT:_files'")
+    expect(fish).to include("-l max-increase -r -d 'limit for the increase of each total (default: 2%)'")
   end
 
   %w[zsh fish].each do |shell|

@@ -9,20 +9,20 @@ module Memprof
       SUMMARY = "tracks a running process that has not loaded memprof"
       USAGE = "[OPTIONS] PID"
       DETAILS = <<~TEXT
-        Loads memprof into a process, and prints what it finds out there: with --track
-        the objects that are allocated from now on and still live at the end of that
-        time, most first, as `memprof stats` does; with --malloc the lines whose
-        memory of malloc is live then; with --eval what the code in FILE returns. Before
-        it counts, the process runs a full GC, so that no garbage counts as live.
+        Loads memprof into a process. --track prints the objects that are allocated from
+        now on and still live at the end, most first, as `memprof stats` does. --malloc
+        prints the lines whose memory from malloc is live then. --eval prints what the
+        code in FILE returns. Before it counts, the process runs a full GC, so that
+        garbage does not count as live.
 
         With --malloc and --output memprof writes a recording instead, with calling
         frames, which `memprof malloc FILE` and `memprof web FILE` show.
 
         Unlike `memprof dump` and `memprof stack`, which ask a copy, this changes the
-        process: a thread of memprof's runs in it until the answer is there. Then
-        tracking ends, all hooks are removed, and only the loaded files remain. Ctrl-C
-        ends it early. If this command is killed, the process undoes everything, too.
-        If memprof/signal is loaded there, --track uses its socket.
+        process: a thread of memprof runs in it until the answer is complete. Then
+        memprof ends tracking and removes all hooks; only the loaded files remain. Press
+        Ctrl-C to end it early. If this command is killed, the process undoes everything
+        as well. If the process has loaded memprof/signal, --track uses its socket.
 
         Linux only; run it as the user of the process or as root, with the permission
         to trace it (ptrace). The process must see this installation of memprof.

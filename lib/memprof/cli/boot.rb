@@ -12,20 +12,20 @@ module Memprof
       SUMMARY = "runs a command, shows what each required file costs"
       USAGE = "[OPTIONS] [--] [COMMAND] [ARGUMENTS]"
       DETAILS = <<~TEXT
-        Runs COMMAND, any Ruby program, and prints its requires as a tree when it ends:
-        bytes and objects that each file brought and that are still alive after a GC,
-        its code (instruction sequences), the growth of the RSS, and time. Total is with
-        all that the file requires in turn, Self without. The largest come first.
+        Runs COMMAND, any Ruby program. When it ends, memprof prints a tree of its
+        requires, the largest first: the bytes and objects that each file allocated and
+        that are live after a GC, its code (instruction sequences), the growth of the
+        RSS, and time. Total includes the files that a file requires in turn, Self does
+        not.
 
-        Without COMMAND `bundle exec rails runner 1` boots the Rails app; where there is
-        none, the gems of the Gemfile are required.
+        Without COMMAND memprof boots the Rails app (`bundle exec rails runner 1`). If
+        there is none, it requires the gems of the Gemfile.
 
-        Files with less than 1 % of the total are left out; --min-size, or the
-        environment variable CUT_OFF in MiB, as of derailed_benchmarks, sets another
-        limit.
+        Files with less than 1 % of the total are left out. --min-size sets another
+        limit, as does the environment variable CUT_OFF (in MiB) of derailed_benchmarks.
 
-        What is loaded after the feature --until (config/environment) is listed
-        separately. Of several processes the one that was started is shown. The exit
+        Files that are loaded after the feature --until (config/environment) are listed
+        separately. If COMMAND starts more processes, only the first counts. The exit
         status is the command's, as for `memprof run`.
 
         Examples:

@@ -17,14 +17,15 @@ module Memprof
         report of `memprof run` or a baseline that --update has written. If a limit is
         exceeded, it shows which lines allocate or retain more, and exits with 1.
 
-        No two runs are alike, so only repeatable differences count: those between every
-        run and every run of the baseline. More --runs separate them better from noise.
+        No two runs allocate exactly the same, so a difference counts only if it shows
+        between every run and every run of the baseline. With more --runs, less of it is
+        noise.
 
         With --update the command's runs become the baseline, and nothing is compared.
 
-        The command's own output goes to stderr. If it fails, its exit status is
-        returned, and nothing is compared or written. If it runs another Ruby, as rake
-        runs rspec, the process that allocated most is compared.
+        The command's own output goes to stderr. If the command fails, memprof exits
+        with its status, and compares and writes nothing. If the command runs another
+        Ruby, as rake runs rspec, memprof compares the process that allocated most.
 
         Examples:
           memprof check --baseline memory.json --update -- rake spec

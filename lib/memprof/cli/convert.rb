@@ -17,8 +17,8 @@ module Memprof
         (.memprof is binary, all others memprof's JSON lines) unless --format does, and
         the compression (.gz, .zst). A - stands for stdin and stdout.
 
-        --contents removes contents, so that the dump can be shared outside. It cannot
-        add what IN lacks. Invalid lines are skipped and counted.
+        --contents removes contents, so that you can share the dump. It cannot add what
+        IN lacks. Invalid lines are skipped and counted.
 
         Examples:
           memprof convert heap.memprof heap.json.gz

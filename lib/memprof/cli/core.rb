@@ -16,9 +16,9 @@ module Memprof
       DETAILS = <<~TEXT
         FILE is a core file, written by the kernel or gcore, of any 64-bit Linux process
         that uses glibc's malloc, Ruby or not. The process need not have loaded memprof,
-        and memprof needs no symbols. It reads a running process from a copy, for which
-        it pauses it for milliseconds and needs permission to trace it. Without a verb
-        it shows where the memory went, and what is leaked.
+        and memprof needs no symbols. A running process is read from a copy: that pauses
+        it for milliseconds, and needs permission to trace it. Without a verb memprof
+        shows where the memory went, and what is leaked.
 
         Verbs: count, summarize, list, enumerate, show, describe, explain; dump ADDRESS
         SIZE. Sets: allocations, used, free, threadcached, anchored, anchorpoints,

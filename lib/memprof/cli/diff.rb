@@ -16,19 +16,20 @@ module Memprof
       SUMMARY = "compares two or more dumps of a process, or two reports"
       USAGE = "[OPTIONS] BEFORE AFTER [LATER...]"
       DETAILS = <<~TEXT
-        For dumps of one process: which objects are new, which were freed, and which old
-        objects retain the new ones. New objects that are still in LATER have survived;
-        leaks consist of these. Dumps of two processes, such as two versions of an
-        application, can be compared by class, site and file.
+        For dumps of one process, diff shows which objects are new, which were freed,
+        and which old objects retain the new ones. New objects that are still in LATER
+        have survived; leaks are among them. Dumps of two processes, such as two
+        versions of an application, can be compared by class, site and file.
 
-        Of more than three dumps, the last one is LATER, the last but one AFTER. "Over
-        the dumps" draws the growth since BEFORE in each of them.
+        With more than three dumps, the last one is LATER and the one before it AFTER.
+        "Over the dumps" draws the growth since BEFORE in each of them.
 
-        Two reports in JSON, of `memprof run -o base.json` before a change to the code
-        and after it: which lines allocate or retain more or less. A line that moved is
-        found again by its text, or else as the nearest line of its method that
-        allocates the same class; the column Line says so. With --max-increase the exit
-        status is 1 if a total rose by more. `memprof check` runs the command as well.
+        For two JSON reports, made by `memprof run -o base.json` before and after a
+        change to the code, diff shows which lines allocate or retain more or less. It
+        recognizes a line that moved by its text, or else takes the nearest line of the
+        method that allocates the same class; the column Line says so. With
+        --max-increase it exits with 1 if a total increased by more. `memprof check`
+        also runs the command.
 
         Examples:
           memprof diff base.json head.json

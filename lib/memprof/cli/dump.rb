@@ -13,12 +13,12 @@ module Memprof
       SUMMARY = "dumps the heap of a running process"
       USAGE = "[OPTIONS] PID"
       DETAILS = <<~TEXT
-        A process that has loaded memprof/signal forks a child that writes the dump. If
-        it has not, memprof copies the process, and the copy writes the dump (on Linux,
-        as its user or as root, with permission to trace it). The process is paused only
-        for the fork. The file appears here, readable by its owner only, and memprof
-        prints its name. A dump contains what the program has in memory, even passwords;
-        --contents hash, length or none leaves contents out.
+        A process that has loaded memprof/signal forks a child that writes the dump. Any
+        other process memprof copies, and the copy writes the dump (on Linux, as its
+        user or as root, with permission to trace it). Only the fork pauses the process.
+        memprof writes the file here, readable by its owner only, and prints its name. A
+        dump contains what the program has in memory, even passwords; --contents hash,
+        length or none leaves contents out.
 
         With --output the extension selects the format (.memprof is binary) and the
         compression (.gz, .zst). Without it the file is named after the application.
@@ -27,9 +27,9 @@ module Memprof
         has forked, such as the workers of a puma cluster, one after the other, but not
         PID itself; the names have their process ids before the extension of --output.
 
-        With --blocks the dump has what malloc has, too: memprof copies the process,
-        also one that has loaded memprof/signal, and reads Ruby and C from the copy.
-        Such a dump does not say where objects were allocated.
+        With --blocks the dump also has the blocks of malloc: memprof copies the process
+        (even if it has loaded memprof/signal) and reads Ruby and C from the copy. Such
+        a dump has no allocation sites.
 
         Examples:
           memprof dump 4711

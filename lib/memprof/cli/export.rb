@@ -28,8 +28,8 @@ module Memprof
         --format the extension of OUT selects it: .heapsnapshot, .gml, .gexf, .dot,
         .html, .folded, .csv, .references.csv, .jsonl. A - for OUT is stdout.
 
-        Formats for viewers get the objects that retain most, as many as the viewer can
-        handle. The other formats get all objects.
+        Formats for viewers get the objects that retain the most memory, as many as the
+        viewer can handle. The other formats get all objects.
 
         Examples:
           memprof export heap.memprof heap.heapsnapshot

@@ -28,9 +28,9 @@ module Memprof
           Usage: memprof TARGET...
                  memprof COMMAND [OPTIONS] [ARGUMENTS]
 
-          TARGET is a PID, or a file: a heap dump, several of one process, a core file,
-          a recording of malloc, a log of traced requests, a report. memprof shows what
-          you want to know of it first: of a PID or dumps, what leaks.
+          TARGET is a PID or a file: a heap dump, several of one process, a core file, a
+          recording of malloc, a log of traced requests, a report. memprof detects which,
+          and prints the first answer you need: for a PID or dumps, what leaks.
 
           #{groups.join("\n")}
           Also: #{RARE.first(6).join(", ")},

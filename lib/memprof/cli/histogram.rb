@@ -19,9 +19,9 @@ module Memprof
       SUMMARY = "groups the objects of a dump by class, line, age, ..."
       USAGE = "[OPTIONS] FILE"
       DETAILS = <<~TEXT
-        Retained size is the sum of the retained sizes of the group's objects, each byte
-        counted once: of objects that retain each other, only the outermost counts.
-        --exact also counts what several of them retain only together.
+        Retained size adds up the retained sizes of the group's objects and counts each
+        byte once: if one object of the group retains another, only the outer one
+        counts. --exact also counts what several of them retain only together.
 
         WHAT is one of #{BY.first(8).join(", ")},
         #{BY.drop(8).join(", ")}.

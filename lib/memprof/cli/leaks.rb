@@ -9,32 +9,33 @@ module Memprof
     class Leaks < HeapCommand
       include LiveProcess
 
-      SUMMARY = "shows what grows in a process, and what retains most of a dump"
+      SUMMARY = "shows what grows in a process, or what is large in a dump"
       USAGE = "[OPTIONS] FILE... | PID..."
       DETAILS = <<~TEXT
-        With the ID of a process, leaks dumps it three times in a minute (--for), and
-        shows what grows: what retains it, where it was allocated, and why it is
+        Given a PID, leaks dumps the process three times within a minute (--for) and
+        shows what grows, what retains it, where it was allocated, and why it is
         retained, as far as the heap shows that. The process need not have loaded
-        memprof: if it has not, it is copied, and paused for milliseconds only. Lines
-        are known of processes that have loaded memprof/signal. Processes that PID has
-        forked are looked at, too; those that run the same code count together, as the
-        workers of a server do. The dumps are kept for `memprof web --library`, without
-        values unless --contents asks for them. Ctrl-C ends it early.
+        memprof: if it has not, leaks copies it, which pauses it for milliseconds only.
+        Allocation lines are known if the process has loaded memprof/signal, or with
+        --attach. leaks also watches the processes that PID has forked, and merges those
+        that run the same code, such as the workers of a server. The dumps stay in the
+        library (`memprof web --library`), without values unless you pass --contents.
+        Press Ctrl-C to end it early.
 
-        Several files are dumps of one process, the oldest first, and get the same
-        answer. Objects whose paths from the roots are alike, but for indices and keys,
-        count together. memprof's own objects are not counted.
+        Several files are dumps of one process, the oldest first, and give the same
+        answer. Objects whose paths from the roots differ only in indices and keys count
+        together. memprof's own objects do not count.
 
-        One dump can't show growth. Then leaks shows what is large: objects with paths
-        that are alike, or a few objects that hold no one thing that is larger still.
-        Their age is how often the GC has run since they were allocated.
+        A single dump cannot show growth. leaks then shows what is large: objects with
+        similar paths, or a few objects that retain much. Age is the number of GC runs
+        since they were allocated.
 
-        Application is the line of the application behind the objects: the one that
-        called a gem to allocate them, or that a block is written on. The application is
+        Application is the application's line behind the objects: the line that called
+        into a gem, or the line of the block that allocated them. The application is
         every file outside installed gems and the standard library, or the files whose
         paths match --own.
 
-        With --fail it exits with 1 if something grows, and with 2 if that is unknown.
+        With --fail leaks exits with 1 if something grows, and with 2 if it cannot know.
 
         Examples:
           memprof leaks 4711

@@ -15,19 +15,19 @@ module Memprof
         memory, most bytes first. With --output it appends lines to FILE instead: bytes
         allocated, calls, location.
 
-        If COMMAND is not Ruby, locations are functions of the program and its
-        libraries. Processes that it forks are recorded, too, but other programs that it
-        starts only if they are Ruby.
+        If COMMAND is not Ruby, memprof shows functions of the program and its libraries
+        instead of lines. It also records the processes that COMMAND forks, but other
+        programs that COMMAND starts only if they are Ruby.
 
         The exit status is the command's, as for `memprof run`.
 
         FILE is a recording that `memprof run --malloc` or Memprof::Malloc.record wrote.
-        memprof shows which lines had allocated what was live at the peak and at the
-        end, most calls, most temporary blocks, sizes, and memory over time. The process
-        may still run, or may have been killed. --tree shows call stacks instead, from
-        the outermost frame down, and --callers from the allocating line to its callers.
-        --functions lists functions by what they allocated, with and without what they
-        called; --function shows who called one, and what it called.
+        memprof shows which lines had allocated the live memory at the peak and at the
+        end, which made the most calls and the most temporary blocks, sizes, and memory
+        over time. The process may still run, or may have been killed. --tree shows call
+        stacks instead, from the outermost frame down, --callers from the allocating
+        line to its callers. --functions lists functions by what they allocated, with
+        and without callees; --function shows the callers and callees of one.
         --format exports it to heaptrack (heaptrack_print FILE), Massif (ms_print FILE),
         flame graph scripts (collapsed), speedscope, the Firefox Profiler or pprof.
         With LATER, another recording, it shows what changed, by location.

@@ -12,13 +12,13 @@ module Memprof
       USAGE = "[OPTIONS] PID | FILE"
       DETAILS = <<~TEXT
         The items add up to the RSS. Accuracy: exact is measured to the page, estimate
-        is counted by malloc or Ruby, difference is the remainder.
+        is what malloc or Ruby counts, difference is the remainder.
 
         A process that has loaded memprof/signal reports all items; for any other, only
         what /proc shows is known. FILE is a dump, which contains the items.
 
-        With --workers PID is the master of a server such as puma, or any process
-        that forks. It and all that were forked from it get a row each.
+        With --workers PID is the master of a server such as puma, or any process that
+        forks. It gets a row, and so does each process forked from it.
 
         Examples:
           memprof memory 4711

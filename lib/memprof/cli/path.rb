@@ -6,7 +6,7 @@ module Memprof
   module CLI
     # `memprof path`: what retains an object, or many.
     class Path < HeapCommand
-      SUMMARY = "shows what retains an object of a dump, or many"
+      SUMMARY = "shows what retains an object of a dump, or many of them"
       USAGE = "[OPTIONS] FILE ADDRESS | FILE --where QUERY"
       DETAILS = <<~TEXT
         Prints the shortest path from a GC root to the object at ADDRESS. With --where

@@ -8,8 +8,8 @@ module Memprof
       USAGE = "[OPTIONS] GEM|FILE..."
       DETAILS = <<~TEXT
         Requires each GEM or FILE in a fresh process, and prints the tree of `memprof
-        boot`: what each file brought, with all that it requires in turn (Total) and
-        without (Self). Under `bundle exec` gems are those of the Gemfile.
+        boot`: the cost of each file, with the files that it requires in turn (Total)
+        and without (Self). Under `bundle exec` the gems are those of the Gemfile.
 
         Files with less than 1 % of the total are left out; --min-size, or the
         environment variable CUT_OFF in MiB, sets another limit.

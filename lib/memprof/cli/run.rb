@@ -11,41 +11,41 @@ module Memprof
       SUMMARY = "runs a command, reports what its lines allocate and retain"
       USAGE = "[OPTIONS] [--] COMMAND [ARGUMENTS]"
       DETAILS = <<~TEXT
-        COMMAND is anything that runs Ruby: ruby, rake, puma, a script. memprof prints
-        its report to stdout when it ends, or the report of another Ruby that it runs,
-        if that one allocates more, as when rake runs rspec. Every other Ruby process
-        that it spawns or forks is tracked, too, and writes its report to its own file,
-        which is named on stderr at the end. A forked process reports its own
-        allocations, not those inherited from its parent.
+        COMMAND is anything that runs Ruby: ruby, rake, puma, a script. When it ends,
+        memprof prints its report to stdout. If COMMAND runs another Ruby that allocates
+        more, as when rake runs rspec, memprof prints the report of that one. Every
+        other Ruby process that COMMAND spawns or forks is tracked, too. It writes its
+        report to a file of its own, which memprof names on stderr at the end. A forked
+        process reports its own allocations, not those of its parent.
 
         With --output all reports go to files and none to stdout: the command's own to
         PATH, that of process 4711 to PATH with .4711 before the extension. A %p in PATH
         is replaced by the process id. Without --format the extension selects it: .json,
         .md, .folded, .speedscope.json, .firefox.json, .pb.gz; any other means text.
 
-        With --signal a process also reports whenever it gets that signal, to a numbered
-        file (report-1.txt), and continues. Choose one that the program does not use;
-        URG is a good choice. Signals sent to memprof are passed on to the command.
+        With --signal a process also writes a report whenever it receives that signal,
+        to a numbered file (report-1.txt), and continues. Choose a signal that the
+        program does not use, such as URG. memprof passes signals on to the command.
 
         With --after-boot tracking starts in each process at its first request (puma,
         unicorn, webrick), RSpec example, test (Minitest, test-unit) or Sidekiq job, or
         when the program calls Memprof.booted.
 
-        With --peak the report begins with the moment when the process used most memory:
-        which lines had allocated the objects that existed then (live or not yet
-        collected), RSS, malloc and slots.
+        With --peak the report begins with the moment of peak memory use: which lines
+        had allocated the objects that existed then (live or not yet collected), RSS,
+        malloc and slots.
 
-        With --trace the report shows instead what each process did as a whole, as
+        With --trace the report shows what each process did as a whole instead, as
         Memprof.trace does: objects, GC, system calls, SQL, caches, HTTP.
 
         With --malloc memprof writes recordings of malloc instead of reports: the first
-        Ruby process that starts to the FILE that --output names, each other one to FILE
-        with its process id. Each allocation has up to 64 calling frames, or as many as
-        --stack says, with --native also native ones. With --sample-bytes it records
-        samples only, at a fraction of the cost, and memprof shows estimates. A program
-        other than Ruby is recorded with native frames. `memprof malloc FILE` and
-        `memprof web FILE` show recordings. With --addresses, `memprof core --recording
-        FILE CORE` says which line allocated each block of a core file.
+        Ruby process writes to the FILE that --output names, each other one to FILE with
+        its process id. Each allocation has up to 64 calling frames (--stack), with
+        --native also native ones. --sample-bytes records samples only, at a fraction of
+        the cost; memprof then shows estimates. Programs other than Ruby are recorded
+        with native frames. `memprof malloc FILE` and `memprof web FILE` show
+        recordings. With --addresses, `memprof core --recording FILE CORE` shows which
+        line allocated each block of a core file.
 
         The exit status is the command's, 128 + N if signal N ended it, 126 or 127 if it
         could not be started. A process ended by exit! or SIGKILL cannot report.

@@ -8,8 +8,8 @@ module Memprof
       USAGE = "[OPTIONS] FILE"
       DETAILS = <<~TEXT
         Ruby can return a heap page to the system only when the page is empty; a single
-        object prevents that. Returnable is the memory of the pages that would be empty
-        if all objects were compacted: the cost of fragmentation.
+        object prevents that. Returnable is the memory of the pages that compaction
+        would empty: the cost of fragmentation.
 
         Example:
           memprof slots heap.memprof

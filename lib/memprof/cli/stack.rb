@@ -10,9 +10,9 @@ module Memprof
       USAGE = "[OPTIONS] PID"
       DETAILS = <<~TEXT
         The process need not have loaded memprof, and loads nothing: memprof copies it,
-        in a few milliseconds, and reads the stacks in the copy: those of threads, and
-        of suspended fibers. Linux only; run it as the user of the process or as root,
-        with permission to trace it (ptrace).
+        in a few milliseconds, and reads the stacks of threads and suspended fibers in
+        the copy. Linux only; run it as the user of the process or as root, with
+        permission to trace it (ptrace).
 
         Examples:
           memprof stack 4711

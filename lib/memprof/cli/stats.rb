@@ -9,8 +9,8 @@ module Memprof
       SUMMARY = "summarizes a dump, or the tracked objects of a process"
       USAGE = "[OPTIONS] FILE | PID"
       DETAILS = <<~TEXT
-        For a dump: its origin, objects by type, the classes and roots that retain most,
-        and what the dump lacks. CSV has the types.
+        For a dump: its origin, objects by type, the classes and roots that retain the
+        most memory, and what the dump lacks. CSV has the types.
 
         For a process: one line per allocation site and class with the number of
         objects, most first, as Memprof.stats prints them. The process must have loaded

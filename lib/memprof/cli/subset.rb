@@ -7,10 +7,10 @@ module Memprof
       SUMMARY = "extracts part of a dump, step by step, as GML or a dump"
       USAGE = "[OPTIONS] FILE [OUT]"
       DETAILS = <<~TEXT
-        The set starts with all objects and roots of FILE. Each step yields another set;
-        steps run in the order of the options. OUT gets the set and the references in
-        it, as GML if its extension is .gml, else as a dump. Without OUT the set is
-        counted by class.
+        The set starts with all objects and roots of FILE. Each step makes another set;
+        steps run in the order of the options. memprof writes the set and its references
+        to OUT, as GML if its extension is .gml, else as a dump. Without OUT it counts
+        the set by class.
 
         Examples:
           memprof subset --cleanup --roots-of 'class = Session' heap.memprof out.gml

@@ -7,10 +7,10 @@ module Memprof
       VALUES = { length: "Length", references: "References", referrers: "Referrers", depth: "Depth" }.freeze
       private_constant :VALUES
 
-      SUMMARY = "lists the objects of a dump that retain most"
+      SUMMARY = "lists the objects that retain the most memory in a dump"
       USAGE = "[OPTIONS] FILE"
       DETAILS = <<~TEXT
-        Retained size is what freeing the object would free.
+        Retained size is the memory that freeing the object would free.
 
         Examples:
           memprof top heap.memprof

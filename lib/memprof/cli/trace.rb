@@ -20,11 +20,11 @@ module Memprof
       SUMMARY = "shows what traced requests cost"
       USAGE = "[OPTIONS] FILE"
       DETAILS = <<~TEXT
-        FILE is what Memprof::Tracer, Memprof.trace_request or Memprof.trace wrote,
-        one line per request; the format of memprof 0.3 works, too. `-` reads stdin.
+        FILE is a log of Memprof::Tracer, Memprof.trace_request or Memprof.trace, one
+        line per request; the format of memprof 0.3 works, too. `-` reads stdin.
 
-        KIND is one of the costs that the second table lists: time, objects, gc,
-        fd_calls, mysql, redis_calls and so on.
+        --sort takes any cost that the second table lists: time, objects, gc, fd_calls,
+        mysql, redis_calls and so on.
 
         Examples:
           memprof trace /tmp/memprof_tracer-4711.json

@@ -4,11 +4,11 @@ module Memprof
   module CLI
     # `memprof track`: runs a script in this process and prints its live objects at the end.
     class Track < Command
-      SUMMARY = "runs a Ruby script, prints the objects that are left"
+      SUMMARY = "runs a Ruby script, prints the objects that it leaves behind"
       USAGE = "[OPTIONS] SCRIPT [ARGUMENTS]"
       DETAILS = <<~TEXT
         When the script ends, even by an exception, memprof prints the objects that it
-        allocated and that are still live: number, file, line and class, most first. The
+        allocated and that are still live, most first: number, file, line and class. The
         exit status is the script's.
 
         Examples:

@@ -7,8 +7,8 @@ module Memprof
       SUMMARY = "shows what an object of a dump retains, level by level"
       USAGE = "[OPTIONS] FILE [ADDRESS]"
       DETAILS = <<~TEXT
-        Prints the dominator tree: below each object is what it alone retains, the
-        largest first. Without ADDRESS the tree starts at the roots.
+        Prints the dominator tree: below each object are the objects that it alone
+        retains, the largest first. Without ADDRESS the tree starts at the roots.
 
         Examples:
           memprof tree heap.memprof

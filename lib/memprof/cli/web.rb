@@ -13,11 +13,11 @@ module Memprof
       SUMMARY = "shows dumps in a browser"
       USAGE = "[OPTIONS] FILE... | --library [DIR]"
       DETAILS = <<~TEXT
-        Serves pages to this machine only, until Ctrl-C. The printed URL has a token
-        that works once. A token of your own (--token) works every time; scripts send it
-        as `Authorization: Bearer TOKEN`. Add .json to the path of a page to get JSON.
+        Serves pages to this machine only, until you press Ctrl-C. The printed URL has a
+        token that works once. Your own token (--token) works every time; scripts send
+        it as `Authorization: Bearer TOKEN`. Add .json to a page's path to get JSON.
 
-        FILE may also be traced requests (as for memprof trace), a report as JSON
+        FILE may also be a log of traced requests (see memprof trace), a JSON report
         (memprof run --format json), requires (memprof boot --json), the output of
         memprof track, or a recording of malloc (memprof run --malloc).
 
