@@ -23,6 +23,12 @@ RSpec.configure do |config|
   # Asked for by name only: rake package:test.
   config.filter_run_excluding(:package) unless config.inclusion_filter[:package]
 
+  # What browsers and viewers make of pages and files, whatever Ruby wrote them: `bin/test` runs these once.
+  viewers = %r{/spec/exports/|/web_(?:browser|appearance|pictures)\w*_spec}
+  config.define_derived_metadata(file_path: viewers) do |meta|
+    meta[:viewers] = true
+  end
+
   # Exact counts: finalizers of what earlier examples left, as of temporary files, would run inside the block
   # that is measured, and allocate there.
   config.define_derived_metadata(file_path: %r{/spec/memprof/|/spec/memprof_spec}) do |meta|

@@ -116,7 +116,7 @@ RSpec.describe "memprof attach, to a process of a hostile user" do
           end
         RUBY
           File.write("code.rb", "1 + 1")
-          15.times do
+          8.times do
             leaves_alone(path) { bounded("attach", program.pid, "--eval", "code.rb", "--timeout", 2) }
           end
         end
@@ -146,7 +146,7 @@ RSpec.describe "memprof attach, to a process of a hostile user" do
           end
         RUBY
           File.write("code.rb", "1 + 1")
-          15.times do
+          8.times do
             leaves_alone(path) { bounded("attach", program.pid, "--eval", "code.rb", "--timeout", 2) }
           end
         end

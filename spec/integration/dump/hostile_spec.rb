@@ -81,8 +81,8 @@ RSpec.describe "Dumping" do
       #{fork_helper}
       stop = false
       threads = Array.new(4) { |n| Thread.new { Array.new(500) { |i| "thread \#{n} \#{i}" * 3 } until stop } }
-      puts(Array.new(5) { Dumping.write(path); Dumping.whole?(path) }.all?)
-      puts(Array.new(8) { fork_dump(path)[0].key?("objects") && Dumping.whole?(path) }.all?)
+      puts(Array.new(3) { Dumping.write(path); Dumping.whole?(path) }.all?)
+      puts(Array.new(4) { fork_dump(path)[0].key?("objects") && Dumping.whole?(path) }.all?)
       stop = true
       threads.each(&:join)
     RUBY
