@@ -1,6 +1,6 @@
 //! The GC's mark stack: blocks with the objects that it marked last. It does not retain them.
 
-use memprof_heap::graph::Graph;
+use memprof_heap::graph::{BitSet, Graph};
 use rustc_hash::FxHashSet;
 
 use crate::blocks::{Block, Blocks, Kind};
@@ -11,9 +11,10 @@ use crate::ruby_pages::RubyPages;
 const OBJECTS: u64 = 500;
 const SIZE: u64 = (OBJECTS + 1) * WORD;
 
-/// The pieces of the mark stack, by number. Except for a few stale words they contain addresses of objects, their next piece is
-/// another one or null, and no object references them, unlike the buffer of an Array of 500 elements. Nodes from `slots` on are
-/// objects.
+/// The struct of the collector that leads to the pieces (`rb_objspace_t`) is smaller than this.
+const LARGEST_OWNER: u64 = 64 << 10;
+
+/// The pieces of the mark stack, by number. Nodes from `slots` on are objects.
 pub(crate) fn pieces(
     image: &Image,
     blocks: &Blocks,
@@ -24,6 +25,73 @@ pub(crate) fn pieces(
     if ruby.pages.is_empty() {
         return FxHashSet::default();
     }
+    recorded(image, blocks, graph, slots)
+        .unwrap_or_else(|| likely(image, blocks, ruby, graph, slots))
+}
+
+/// The pieces that the collector's record of them leads to.
+fn recorded(
+    image: &Image,
+    blocks: &Blocks,
+    graph: &Graph<'_>,
+    slots: u32,
+) -> Option<FxHashSet<u32>> {
+    let mut fitting = BitSet::new(graph.len());
+    for (number, _) in (0..).zip(blocks.iter()).filter(|(_, block)| fits(block)) {
+        fitting.insert(number);
+    }
+    (0..slots)
+        .filter(|&number| {
+            graph
+                .row(number)
+                .iter()
+                .any(|&target| fitting.contains(target))
+        })
+        .filter_map(|number| blocks.get(number))
+        .filter(|block| block.size <= LARGEST_OWNER)
+        .flat_map(|block| (block.address..block.end()).step_by(WORD as usize))
+        .find_map(|at| stack_at(image, blocks, at))
+}
+
+/// The pieces of a mark stack whose record is at an address: the piece in use, unused ones, the number of objects in the
+/// piece in use, the number that fits, and the number of unused pieces (`mark_stack_t` of CRuby's gc.c).
+fn stack_at(image: &Image, blocks: &Blocks, at: u64) -> Option<FxHashSet<u32>> {
+    let word = |number: u64| image.word(at.checked_add(number * WORD)?);
+    let numbers = word(2)?;
+    if numbers >> 32 != OBJECTS || numbers & 0xffff_ffff > OBJECTS {
+        return None;
+    }
+    let mut found = FxHashSet::default();
+    let mut follow = |mut address| {
+        let mut count = 0;
+        while address != 0 {
+            let number = blocks.at(address)?;
+            let is_new =
+                blocks.get(number).is_some_and(|block| fits(&block)) && found.insert(number);
+            address = image
+                .word(address.checked_add(OBJECTS * WORD)?)
+                .filter(|_| is_new)?;
+            count += 1;
+        }
+        Some(count)
+    };
+    let (used, unused) = (follow(word(0)?)?, follow(word(1)?)?);
+    (used + unused > 0 && unused == word(3)?).then_some(found)
+}
+
+fn fits(block: &Block) -> bool {
+    block.kind == Kind::Used && block.size == SIZE
+}
+
+/// Where there is no such record: except for a few stale words, pieces contain addresses of objects, their next piece is another
+/// one or null, and no object references them, unlike the buffer of an Array of 500 elements.
+fn likely(
+    image: &Image,
+    blocks: &Blocks,
+    ruby: &RubyPages,
+    graph: &Graph<'_>,
+    slots: u32,
+) -> FxHashSet<u32> {
     let numbered = (0..).zip(blocks.iter());
     let mut found: FxHashSet<u32> = numbered
         .filter(|(_, block)| is_like_one(image, blocks, ruby, *block))
@@ -40,12 +108,12 @@ pub(crate) fn pieces(
 }
 
 fn is_like_one(image: &Image, blocks: &Blocks, ruby: &RubyPages, block: Block) -> bool {
-    if block.kind != Kind::Used || block.size != SIZE {
+    if !fits(&block) {
         return false;
     }
     let is_piece = |address| {
         let other = blocks.at(address).and_then(|number| blocks.get(number));
-        other.is_some_and(|other| other.kind == Kind::Used && other.size == SIZE)
+        other.is_some_and(|other| fits(&other))
     };
     let next = image.word(block.address + OBJECTS * WORD);
     if !next.is_some_and(|next| next == 0 || is_piece(next)) {

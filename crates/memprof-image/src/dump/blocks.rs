@@ -6,13 +6,14 @@ use memprof_dump::Writer;
 use memprof_dump::record::{
     Allocation, Detail, Edge, Flags, Kind, Label, NameId, Object as Record, Site, Value,
 };
+use memprof_heap::graph::BitSet;
 
 use super::edges::{BATCH, plain};
 use super::sizes::exact;
 use super::{CONSERVATIVE, Dump, STEP};
 use crate::blocks;
 use crate::questions::signature::Signature;
-use crate::ruby_heap::Object;
+use crate::ruby_heap::{Object, RubyHeap};
 
 /// The label of references to blocks with an object's contents.
 const CONTENTS: &str = "contents";
@@ -20,39 +21,30 @@ const CONTENTS: &str = "contents";
 impl Dump<'_, '_> {
     /// References of an object to the blocks with its contents, as far as its type determines them.
     pub(super) fn contents(&mut self, object: &Object) -> io::Result<()> {
-        let heap = self.heap;
-        let Some(known) = &mut self.contents_of_objects else {
+        if self.contents_of_objects.is_none() {
             return Ok(());
-        };
-        let blocks = exact(heap, object).into_iter().flatten();
-        let found: Vec<u64> = blocks
-            .filter(|&block| heap.block(block).is_some())
-            .collect();
-        let numbers = found
-            .iter()
-            .filter_map(|&block| heap.analysis.heap.blocks.at(block));
-        numbers.for_each(|number| {
-            known.insert(number);
-        });
+        }
         let label = Label::Role(self.tables.intern(CONTENTS));
-        let edges: Vec<Edge<'_>> = (found.into_iter())
+        let edges: Vec<Edge<'_>> = contents_of(self.heap, object)
             .map(|block| plain(label, Value::Address(block)))
             .collect();
         self.pass(&edges)
     }
 
-    /// The reference to a used block.
+    /// The reference that a word makes to a used block. A block with the contents of an object has none: the VM frees it
+    /// with that object, so the word is a remnant, or looks like an address by chance.
     pub(super) fn block_edge(&self, label: Label, number: u32) -> Option<Edge<'static>> {
         let block = self.heap.analysis.block(number)?;
-        let is_used = block.kind == blocks::Kind::Used;
-        is_used.then(|| plain(label, Value::Address(block.address)))
+        let contents = self.contents_of_objects.as_ref()?;
+        let is_one = block.kind == blocks::Kind::Used && !contents.contains(number);
+        is_one.then(|| plain(label, Value::Address(block.address)))
     }
 
     /// Writes all used blocks, if requested.
     pub(super) fn blocks(&mut self) -> io::Result<()> {
-        let Some(contents) = self.contents_of_objects.take() else {
+        if self.contents_of_objects.is_none() {
             return Ok(());
-        };
+        }
         let analysis = self.heap.analysis;
         let blocks = (0..).zip(analysis.heap.blocks.iter());
         for (number, block) in blocks.filter(|(_, block)| block.kind == blocks::Kind::Used) {
@@ -83,12 +75,12 @@ impl Dump<'_, '_> {
                 allocation: self.allocation(number),
             };
             self.writer.object(&self.tables, &record)?;
-            if !contents.contains(number) {
+            let contents = self.contents_of_objects.as_ref();
+            if !contents.is_some_and(|contents| contents.contains(number)) {
                 self.edges_of_block(number)?;
             }
             self.writer.end(&self.tables)?;
         }
-        self.contents_of_objects = Some(contents);
         Ok(())
     }
 
@@ -144,4 +136,22 @@ impl Dump<'_, '_> {
         }
         self.pass(&batch)
     }
+}
+
+/// Blocks with the contents of objects, as far as their types determine them.
+pub(super) fn contents_of_objects(heap: &RubyHeap<'_>) -> BitSet {
+    let blocks = &heap.analysis.heap.blocks;
+    let mut found = BitSet::new(blocks.len());
+    let contents = heap
+        .objects()
+        .flat_map(|object| contents_of(heap, &object).collect::<Vec<_>>());
+    for number in contents.filter_map(|block| blocks.at(block)) {
+        found.insert(number);
+    }
+    found
+}
+
+fn contents_of(heap: &RubyHeap<'_>, object: &Object) -> impl Iterator<Item = u64> {
+    let blocks = exact(heap, object).into_iter().flatten();
+    blocks.filter(move |&block| heap.block(block).is_some())
 }

@@ -80,9 +80,7 @@ pub fn write(analysis: &Analysis, file: File, request: Request<'_>) -> io::Resul
         signatures: FxHashMap::default(),
         sizes: Sizes::new(&heap),
         values: request.values,
-        contents_of_objects: request
-            .blocks
-            .then(|| BitSet::new(analysis.heap.blocks.len())),
+        contents_of_objects: request.blocks.then(|| blocks::contents_of_objects(&heap)),
         heap: &heap,
         stop: request.stop,
     };
