@@ -35,7 +35,7 @@ RSpec.describe Memprof::Iseqs do
           GC.disable
           iseqs = Memprof.iseqs
           count = ObjectSpace.count_imemo_objects[:imemo_iseq]
-          dump = Tempfile.create
+          dump = Tempfile.create.tap { |file| File.unlink(file) }
           ObjectSpace.dump_all(output: dump)
           dump.rewind
           lines = dump.each_line.grep(/"imemo_type":"iseq"/)
