@@ -1,0 +1,10 @@
+# frozen_string_literal: true
+
+module Memprof
+  # Interfaces that programs and people know from older tools, as adapters on what memprof has today. The rest
+  # of memprof doesn't know them.
+  module Compat
+    autoload :MemoryProfilerReport, "#{__dir__}/compat/memory_profiler_report"
+    autoload :Uploader, "#{__dir__}/compat/uploader"
+  end
+end
