@@ -35,7 +35,11 @@ module Memprof
       end
     end
 
-    VERBS.each { |verb, name| autoload(name, "#{__dir__}/cli/#{verb}") }
+    # Verbs of older tools, and their files.
+    OLD = { "subset" => "compat/memdump/command" }.freeze
+    private_constant :OLD
+
+    VERBS.each { |verb, name| autoload(name, "#{__dir__}/#{OLD.fetch(verb, "cli/#{verb}")}") }
     # The building blocks of the commands.
     {
       Arrival: "arrival", Attachment: "attachment", BootPage: "boot_page",

@@ -5,6 +5,7 @@ module Memprof
   # of memprof doesn't know them.
   module Compat
     autoload :MemoryProfilerReport, "#{__dir__}/compat/memory_profiler_report"
+    autoload :Sheap, "#{__dir__}/compat/sheap"
     autoload :Uploader, "#{__dir__}/compat/uploader"
   end
 end
