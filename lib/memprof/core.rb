@@ -30,10 +30,10 @@ module Memprof
   # `min_free_outgoing:`, `max_free_outgoing:`. Sizes are in bytes; addresses are Strings such as
   # `"0x7f12a0"`. Reference counts may be limited to one signature: `min_incoming: { "%RubyArray" => 100 }`.
   #
-  # `extend:` adds blocks along references: an Array of rules like those of chap's `/extend`, `"->"` (what the
-  # blocks reference, directly or not), `"~>"` (the leaked part of that), `"<-"` (their referrers), or with
-  # signatures, offsets and states: `"%RubyArray@0->%RubyString"`, `"->=>near"`. With
-  # `comment_extensions: true`, {#each} adds which reference led to each block.
+  # `extend:` adds blocks along references: an Array of rules, `"->"` (what the blocks reference, directly or
+  # not), `"~>"` (the leaked part of that), `"<-"` (their referrers), or with signatures, offsets and states:
+  # `"%RubyArray@0->%RubyString"`, `"->=>near"`. With `comment_extensions: true`, {#each} adds which reference
+  # led to each block.
   #
   # With `recording:`, a malloc recording of that process with addresses ({Malloc.record}), blocks also have
   # the line that allocated them: see {describe}, {explain}, {each} and {summarize}.
