@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
 module Memprof
-  # Interfaces that programs and people know from older tools, as adapters on what memprof has today. The rest
-  # of memprof doesn't know them.
+  # Interfaces of older tools, as adapters on what memprof has today. No other part of memprof names them, but
+  # for what loads them.
   module Compat
     autoload :Chap, "#{__dir__}/compat/chap"
     autoload :MemoryProfilerReport, "#{__dir__}/compat/memory_profiler_report"

@@ -331,7 +331,7 @@ module Memprof
     #
     # @param target [String, Pathname, IO] the target; its extension selects format and compression, as in
     #   {Memprof.dump_all}
-    # @param format [Symbol, nil] `:memprof`, `:objspace`, `:binary` or `:heap_dump`
+    # @param format [Symbol, nil] as in {Memprof.dump_all}
     # @param values [Symbol] contents of strings etc.: `:full`, `:truncate`, `:hash`, `:length`, `:none`
     # @param blocks (see #heap)
     # @return [Dump::Result]
