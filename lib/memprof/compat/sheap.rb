@@ -4,7 +4,14 @@ module Memprof
   module Compat
     # sheap's names for what a heap, a list of objects and a diff select, and for what a heap looks up.
     module Sheap
-      # A method for each type of object: `strings`, `arrays`, `iseqs` ... All return {Heap::Objects}.
+      # A method for each type of object, which returns {Heap::Objects}: `strings`, `arrays`, `hashes`,
+      # `structs`, `classes`, `modules`, `files`, `regexps`, `rationals`, `complexes`, `procs`, `threads`;
+      # `plain_objects` (with instance variables, of classes written in Ruby), `matches` (MatchData),
+      # `bignums` (large integers), `symbols` and `floats` (those that occupy a heap slot), `datas`
+      # (objects of extensions and of the VM), `iclasses` (proxies for included modules); and VM-internal
+      # objects, `imemos`, with `iseqs` (compiled code), `callcaches`, `constcaches` (inline caches of
+      # method calls and constants), `callinfos` (call infos that need an object), `crefs` (lexical
+      # scopes) and `ments` (method entries).
       #
       # @example
       #   Memprof::Heap.capture.regexps.first.type_str # => "REGEXP"
