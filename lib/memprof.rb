@@ -27,7 +27,7 @@ module Memprof
   autoload :Census, "#{__dir__}/memprof/census"
   autoload :Core, "#{__dir__}/memprof/core"
   autoload :Dump, "#{__dir__}/memprof/dump"
-  autoload :Filter, "#{__dir__}/memprof/filter"
+  autoload :Filter, "#{__dir__}/memprof/compat/filter"
   autoload :Growth, "#{__dir__}/memprof/growth"
   autoload :Heap, "#{__dir__}/memprof/heap"
   autoload :Iseqs, "#{__dir__}/memprof/iseqs"

@@ -3,7 +3,7 @@
 require "minitest"
 require "rbs"
 require "memprof"
-require "memprof/memory_profiler/interface"
+require "memprof/compat/memory_profiler"
 require "memprof/minitest"
 require "memprof/rspec"
 require "heap_dump"

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "clock"
+require_relative "compat"
 require_relative "errors"
 require_relative "output"
 require_relative "paint"
@@ -34,10 +35,14 @@ module Memprof
       end
     end
 
-    VERBS.each { |verb, name| autoload(name, "#{__dir__}/cli/#{verb}") }
+    # Verbs of older tools, and their files.
+    OLD = { "subset" => "compat/memdump/command" }.freeze
+    private_constant :OLD
+
+    VERBS.each { |verb, name| autoload(name, "#{__dir__}/#{OLD.fetch(verb, "cli/#{verb}")}") }
     # The building blocks of the commands.
     {
-      Arrival: "arrival", Attachment: "attachment", BootPage: "boot_page", Classic: "classic",
+      Arrival: "arrival", Attachment: "attachment", BootPage: "boot_page",
       Collection: "collection", Command: "command", Comparing: "comparing",
       ComparisonOptions: "comparison_options", Defaults: "defaults", DumpSeries: "dump_series",
       Dumping: "dumping", Flag: "flag", Flags: "flags", ForeignFiles: "foreign_files",
@@ -74,10 +79,10 @@ module Memprof
       found ? command(found, terminal).start([verb, *rest]) : command(verb, terminal).start(rest)
     end
 
-    # Options may also come before the targets, unless they are options of memprof 0.3.
+    # Options may also come before the targets, unless they are those of the old command line.
     def self.start_option(arguments, terminal)
-      found = Targets.verb_behind_options(arguments) unless Classic.options?(arguments)
-      found ? command(found, terminal).start(arguments) : Classic.new(terminal).start(arguments)
+      found = Targets.verb_behind_options(arguments) unless Compat::Uploader.options?(arguments)
+      found ? command(found, terminal).start(arguments) : Compat::Uploader.new(terminal).start(arguments)
     end
     private_class_method :start_verb, :start_option
 

@@ -30,10 +30,10 @@ module Memprof
   # `min_free_outgoing:`, `max_free_outgoing:`. Sizes are in bytes; addresses are Strings such as
   # `"0x7f12a0"`. Reference counts may be limited to one signature: `min_incoming: { "%RubyArray" => 100 }`.
   #
-  # `extend:` adds blocks along references: an Array of rules like those of chap's `/extend`, `"->"` (what the
-  # blocks reference, directly or not), `"~>"` (the leaked part of that), `"<-"` (their referrers), or with
-  # signatures, offsets and states: `"%RubyArray@0->%RubyString"`, `"->=>near"`. With
-  # `comment_extensions: true`, {#each} adds which reference led to each block.
+  # `extend:` adds blocks along references: an Array of rules, `"->"` (what the blocks reference, directly or
+  # not), `"~>"` (the leaked part of that), `"<-"` (their referrers), or with signatures, offsets and states:
+  # `"%RubyArray@0->%RubyString"`, `"->=>near"`. With `comment_extensions: true`, {#each} adds which reference
+  # led to each block.
   #
   # With `recording:`, a malloc recording of that process with addresses ({Malloc.record}), blocks also have
   # the line that allocated them: see {describe}, {explain}, {each} and {summarize}.
@@ -331,7 +331,7 @@ module Memprof
     #
     # @param target [String, Pathname, IO] the target; its extension selects format and compression, as in
     #   {Memprof.dump_all}
-    # @param format [Symbol, nil] `:memprof`, `:objspace`, `:binary` or `:heap_dump`
+    # @param format [Symbol, nil] as in {Memprof.dump_all}
     # @param values [Symbol] contents of strings etc.: `:full`, `:truncate`, `:hash`, `:length`, `:none`
     # @param blocks (see #heap)
     # @return [Dump::Result]

@@ -70,7 +70,7 @@ module Memprof
           if path
             named(path) { InProgress.open(path) { |file| yield(file) } }
           else
-            named(nil) { Spool.to(target, pretty: (options.format if pretty)) { |file| yield(file) } }
+            named(nil) { Spool.to(target, pretty: pretty) { |file| yield(file) } }
           end
         Result.from(counts, path: path, format: options.format, seconds: Clock.now - beginning)
       end

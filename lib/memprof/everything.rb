@@ -11,8 +11,9 @@ require "memprof"
 # By constant: a file that is being loaded by name would load itself again where it names its own constant.
 load_parts = ->(namespace, *parts) { parts.each { |part| namespace.const_get(part) } }
 load_parts.call(Memprof, :Census, :Core, :Dump, :Growth, :Heap, :Iseqs, :Memory, :Trace)
+load_parts.call(Memprof::Compat, :MemoryProfilerReport)
 load_parts.call(Memprof::Core, :BlockOrigins)
-load_parts.call(Memprof::Report, :Classic, :Json, :Markdown, :Overview, :Text)
+load_parts.call(Memprof::Report, :Json, :Markdown, :Overview, :Text)
 load_parts.call(Memprof::Growth, :GrowthText, :Holders)
 load_parts.call(Memprof::Iseqs, :IseqsText)
 load_parts.call(Memprof::Memory, :Cluster, :MemoryText)

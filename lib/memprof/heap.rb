@@ -4,6 +4,7 @@ require_relative "loading"
 require_relative "native"
 require_relative "errors"
 require_relative "output"
+require_relative "compat/memdump"
 require_relative "heap/verbs"
 require_relative "heap/exports"
 require_relative "heap/questions"
@@ -11,7 +12,6 @@ require_relative "heap/object"
 require_relative "heap/objects"
 require_relative "heap/path"
 require_relative "heap/diff"
-require_relative "heap/subset"
 require_relative "heap/verdict"
 require_relative "verdict_wording"
 
@@ -30,6 +30,7 @@ module Memprof
   class Heap
     include Verbs
     include Questions
+    include Compat::Sheap::LookUps
 
     ADVICE = "Memprof.dump_all, ObjectSpace.dump_all and `memprof dump` write heap dumps"
     private_constant :ADVICE
@@ -246,26 +247,6 @@ module Memprof
       Object.new(self, id)
     end
 
-    # The referrers of each object, by address, for programs written for sheap. This builds a table of the
-    # whole heap; {Object#referrers} of a single object is cheaper.
-    #
-    # @return [Hash{String => Array<Object>}]
-    # @example
-    #   heap = Memprof::Heap.capture
-    #   heap.inverse_references[heap.strings.first.address]
-    def inverse_references
-      objects.each_with_object({}) do |object, table|
-        object.references.to_a.uniq.each do |target|
-          (table[target.address] ||= []) << object unless target == object
-        end
-      end
-    end
-
-    # @return [Hash{String => Object}] each object by its address, as in sheap; {at} is cheaper
-    # @example
-    #   Memprof::Heap.capture.objects_by_addr.size > 1000 # => true
-    def objects_by_addr = objects.to_h { |object| [object.address, object] }
-
     # Where the heap comes from and how complete it is.
     #
     # @return [Hash{Symbol => Object}] `:path`, `:format`, `:truncated` (the dump was cut), `:skipped` (broken
@@ -274,7 +255,7 @@ module Memprof
     #   Memprof::Heap.capture.source[:format] # => "live"
     def source = JSON.parse(@native.source, symbolize_names: true)
 
-    # @return [Subset] the whole heap, for memdump's operations
+    # @return [Subset] the whole heap as a set, to narrow it down
     # @example
     #   heap = Memprof::Heap.capture
     #   heap.subset.objects_of_class("String").size > 0 # => true

@@ -5,7 +5,7 @@
 # before it. docs/memory-profiler.md lists the differences.
 
 require "memprof"
-require_relative "memory_profiler/interface"
+require_relative "compat/memory_profiler"
 
 if !defined?(MemoryProfiler)
   MemoryProfiler = Memprof::MemoryProfiler

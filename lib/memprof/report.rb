@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "compat"
 require_relative "internal_classes"
 require_relative "loading"
 require_relative "output"
@@ -25,7 +26,6 @@ module Memprof
     include Enumerable
     include Groups
 
-    autoload :Classic, "#{__dir__}/report/classic"
     autoload :Json, "#{__dir__}/report/json"
     autoload :Markdown, "#{__dir__}/report/markdown"
     autoload :Overview, "#{__dir__}/report/overview"
@@ -268,8 +268,9 @@ module Memprof
 
       target = to_file || io
       color = Paint.wanted?(target, color_output)
-      classic = Classic.new(self, color: color, **options.slice(*Classic::OPTIONS))
-      Output.open(target) { |out| classic.print(out) }
+      options = options.slice(*Compat::MemoryProfilerReport::OPTIONS)
+      report = Compat::MemoryProfilerReport.new(self, color: color, **options)
+      Output.open(target) { |out| report.print(out) }
       nil
     end
 

@@ -197,7 +197,7 @@ RSpec.describe Memprof::Core do
     expect(found["first"]).to eq([1, 0, 0])
   end
 
-  it "extends sets along references, by the rules of chap" do
+  it "extends sets along references, by rules" do
     skip "this Ruby has no fiddle" unless run_ruby('require "fiddle"').success?
 
     found = in_child(<<~'RUBY')

@@ -138,17 +138,6 @@ RSpec.describe Memprof::Heap do
     expect(heap.top(2).map(&:retained)).to eq(heap.objects.map(&:retained).max(2))
   end
 
-  it "finds paths as sheap does" do
-    session = heap.where("class = Session").first
-    store = session.referrers.first
-    expect(heap.find_path(session).last).to eq(session)
-    expect(heap.find_path(store, session)).to eq([store, session])
-    expect(heap.find_path(session, store)).to be_nil
-    expect(heap.path_to(session.address).to_s).to match(/\ACache::STORE -> Hash\["key:\d+"\] -> Session\z/)
-    expect(heap.inverse_references[session.address]).to eq([store])
-    expect(heap.objects_by_addr[session.address]).to eq(session)
-  end
-
   it "exports, to files and to what is only like an IO" do
     Dir.mktmpdir do |directory|
       path = File.join(directory, "sessions.dot")

@@ -2,13 +2,10 @@
 
 module Memprof
   module CLI
-    # `memprof core`: queries a core file or the memory of a process, in chap's language.
+    # `memprof core`: a core file or the memory of a process at a glance, and answers about its blocks.
     class Core < HeapCommand
       include LiveProcess
 
-      autoload :Answers, "#{__dir__}/core/answers"
-      autoload :CoreRequest, "#{__dir__}/core/core_request"
-      autoload :Script, "#{__dir__}/core/script"
       autoload :Summary, "#{__dir__}/core/summary"
 
       SUMMARY = "shows what is used, free and leaked in a core file or process"
@@ -20,41 +17,20 @@ module Memprof
         it for milliseconds, and needs permission to trace it. Without a verb memprof
         shows where the memory went, and what is leaked.
 
-        Verbs: count, summarize, list, enumerate, show, describe, explain; dump ADDRESS
-        SIZE. Sets: allocations, used, free, threadcached, anchored, anchorpoints,
-        leaked, unreferenced, garbage, owned, native; stack-, register-, static-,
-        external- and threadonly- before anchored and anchorpoints; arenas, objects,
-        stacks, modules, writable, readonly, rxonly, inaccessible; allocation, incoming,
-        exactincoming, outgoing, freeoutgoing ADDRESS; chain ADDRESS OFFSET;
-        reversechain ADDRESS SOURCE-OFFSET TARGET-OFFSET.
-
-        A set may be followed by a signature, a pattern (%RubyString), - or ?, and by
-        /minsize, /maxsize, /size, /minincoming, /maxincoming, /minoutgoing,
-        /maxoutgoing, /minfreeoutgoing, /maxfreeoutgoing [SIGNATURE=]N, /skip,
-        /showUpTo N, /sortby bytes|counts, /showAscii false, and extended by /extend
-        RULE: '->' adds what its blocks reference, '~>' what is leaked of that, '<-'
-        what references them; /commentExtensions true shows what added each block.
-        Numbers are hexadecimal as in chap, only those of references are decimal. With
-        - in place of a verb, memprof reads commands from stdin, one per line; after
-        `redirect on` each answer goes to a file.
+        #{Compat::Chap::HELP}
 
         With --recording, a recording of malloc of that process (`memprof run --malloc
         --addresses`), it also says which line allocated each block.
 
         Examples:
           memprof core core.4711
-          memprof core 4711 summarize leaked
-          memprof core core.4711 list used %RubyString /minsize 1MiB
-          memprof core core.4711 explain 55d90dacc010
-          memprof core core.4711 summarize unreferenced /extend '~>'
-          memprof core core.4711 summarize leaked --recording app.malloc
-          memprof core core.4711 - < script.chap
+        #{Compat::Chap::EXAMPLES}
       TEXT
       def call(arguments)
         file, *words = arguments
         raise UsageError, "FILE or PID is missing; see `memprof help core`" unless file
 
-        requests = requests(file, words)
+        requests = Compat::Chap.requests(words, file) unless words.empty?
         opened(file) do |core|
           next Summary.new(self, @terminal, source(file), core).render if words.empty?
 
@@ -128,11 +104,6 @@ module Memprof
         @terminal = shown
       end
 
-      # Requests, each with the file for its answer, if any.
-      def requests(file, words)
-        words == ["-"] ? Script.new($stdin, file) : [[CoreRequest.new(words), nil]] unless words.empty?
-      end
-
       def answer_to(path, core, request)
         return answer(core, request) unless path
 
@@ -142,10 +113,11 @@ module Memprof
       end
 
       def answer(core, request)
-        return @terminal.puts(JSON.generate(data(core, request))) if output_format == :json
+        answers = Compat::Chap::Answers.new(core, request)
+        return @terminal.puts(JSON.generate(answers.to_h)) if output_format == :json
 
         buffer = +""
-        Answers.new(core, request).each_line do |line|
+        answers.each_line do |line|
           buffer << line << "\n"
           next if buffer.bytesize < (1 << 16)
           return false unless @terminal.print(buffer)
@@ -153,37 +125,6 @@ module Memprof
           buffer.clear
         end
         buffer.empty? || @terminal.print(buffer)
-      end
-
-      def data(core, request)
-        return { words: core.words(request.address, request.size) } if request.dump?
-        return { regions: core.regions(request.set) } if request.region?
-        return core.arenas if request.set == "arenas"
-        return core.objects if request.set == "objects"
-
-        of_blocks(core, request)
-      end
-
-      def of_blocks(core, request)
-        set = request.set
-        restrictions = request.restrictions
-        case request.verb
-        when "count" then core.count(set, **restrictions)
-        when "summarize" then core.summarize(set, **restrictions)
-        when "describe", "explain"
-          return core.public_send(request.verb, request.address) if request.place?
-
-          { blocks: blocks(core, request).map { |block| described(core, request, block) } }
-        else { blocks: blocks(core, request) }
-        end
-      end
-
-      def described(core, request, block)
-        core.public_send(request.verb, block[:address]).merge(block.slice(:added, :again))
-      end
-
-      def blocks(core, request)
-        request.part(core.each(request.set, contents: request.verb == "show", **request.listed)).to_a
       end
     end
   end

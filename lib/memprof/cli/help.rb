@@ -46,8 +46,7 @@ module Memprof
             memprof dump 4711 --output first.memprof
             memprof first.memprof second.memprof
 
-          The form of memprof 0.3 (Memprof Uploader) still works:
-          memprof --pid PID --name NAME; see `memprof --pid PID --help`.
+          #{Compat::Uploader::HINT}
         TEXT
       end
     end

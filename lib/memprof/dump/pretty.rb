@@ -10,9 +10,11 @@ module Memprof
       private_constant :ABOUT_THE_DUMP, :ROOTS
 
       class << self
-        def copy(file, io, format)
+        def copy(file, io)
           file.set_encoding(Encoding::UTF_8)
-          format == :heap_dump ? array(file, io) : lines(file, io)
+          is_array = file.getc == "["
+          file.rewind
+          is_array ? array(file, io) : lines(file, io)
         end
 
         private

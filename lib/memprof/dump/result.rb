@@ -12,7 +12,7 @@ module Memprof
     class Result
       # @return [String, nil] full path of the file; nil if the dump went to an IO
       attr_reader :path
-      # @return [Symbol] `:memprof`, `:objspace`, `:binary` or `:heap_dump`
+      # @return [Symbol] as the option of {Memprof.dump_all}: `:memprof`, `:binary` ...
       attr_reader :format
       # @return [Integer] objects written
       attr_reader :objects

@@ -13,11 +13,11 @@ module Memprof
 
       class << self
         # Yields a file, and copies its contents to `target`. If the block fails, the target is not touched.
-        def to(target, pretty: nil)
+        def to(target, pretty: false)
           nameless do |file|
             value = yield(file)
             file.rewind
-            Output.open(target) { |io| pretty ? Pretty.copy(file, io, pretty) : copy(file, io) }
+            Output.open(target) { |io| pretty ? Pretty.copy(file, io) : copy(file, io) }
             value
           end
         end

@@ -154,7 +154,7 @@ module Memprof
       #   (heap.strings - heap.strings).size # => 0
       def -(other) = these_native(@native.combine(other.native, "not"))
 
-      # @return [Subset] these, for memdump's operations
+      # @return [Subset] these as a set, to narrow it down
       # @example
       #   Memprof::Heap.capture.strings.subset.stats
       def subset = Subset.new(@heap, @heap.native.subset_of(@native))

@@ -116,21 +116,6 @@ module Memprof
       #   row.values_at(:retained_by, :count) # => [["NOTES -> Array[*] -> Hash[*]"], 20]
       def merged_paths(where: nil, limit: nil) = ask(:merged_paths, where: where, limit: limit)
 
-      # A shortest path between objects, as sheap finds it.
-      #
-      # @param from [Object] the start; with one argument, the end of a path from a root
-      # @param to [Object, nil]
-      # @return [Array<Object>, nil] both ends included; nil without a path
-      # @example
-      #   heap = Memprof::Heap.capture
-      #   heap.find_path(heap.class_named("Comparable").first).last.name # => "Comparable"
-      def find_path(from, to = nil)
-        return one(from).path&.to_a if to.nil?
-
-        path = subset.find_path(one(from), one(to))
-        path.empty? ? nil : path
-      end
-
       # How full the pages of the heap are.
       #
       # @param nearly_empty [Numeric, nil] percent of used slots up to which a page is nearly empty; 10

@@ -1,107 +1,13 @@
 # frozen_string_literal: true
 
+require_relative "../compat"
 require_relative "query_text"
 
 module Memprof
   class Heap
-    # Selections that a heap and a list of objects share, named as in sheap.
+    # Selections that a heap, a list of objects and a diff share.
     module Verbs
-      # @return [Objects] strings
-      def strings = where("type = STRING")
-
-      # @return [Objects] arrays
-      def arrays = where("type = ARRAY")
-
-      # @return [Objects] hashes
-      def hashes = where("type = HASH")
-
-      # @return [Objects] structs
-      def structs = where("type = STRUCT")
-
-      # @return [Objects] objects with instance variables, of classes written in Ruby
-      def plain_objects = where("type = OBJECT")
-
-      # @return [Objects] classes
-      def classes = where("type = CLASS")
-
-      # @return [Objects] modules
-      def modules = where("type = MODULE")
-
-      # @return [Objects] proxies for included modules in the ancestors of a class
-      def iclasses = where("type = ICLASS")
-
-      # @return [Objects] VM-internal objects
-      def imemos = where("type = IMEMO")
-
-      # @return [Objects] objects of extensions and of the VM, such as procs and threads
-      def datas = where("type = DATA")
-
-      # @return [Objects] files, sockets and other IOs
-      def files = where("type = FILE")
-
-      # @return [Objects] regexps
-      def regexps = where("type = REGEXP")
-
-      # @return [Objects] MatchData
-      def matches = where("type = MATCH")
-
-      # @return [Objects] large integers
-      def bignums = where("type = BIGNUM")
-
-      # @return [Objects] symbols that occupy a heap slot
-      def symbols = where("type = SYMBOL")
-
-      # @return [Objects] floats that occupy a heap slot
-      def floats = where("type = FLOAT")
-
-      # @return [Objects] rational numbers
-      def rationals = where("type = RATIONAL")
-
-      # @return [Objects] complex numbers
-      def complexes = where("type = COMPLEX")
-
-      # @return [Objects] compiled code
-      def iseqs = of_imemo_type(:iseq)
-
-      # @return [Objects] inline caches of method calls
-      def callcaches = of_imemo_type(:callcache)
-
-      # @return [Objects] inline caches of constants
-      def constcaches = of_imemo_type(:constcache)
-
-      # @return [Objects] call infos that need an object
-      def callinfos = of_imemo_type(:callinfo)
-
-      # @return [Objects] lexical scopes
-      def crefs = of_imemo_type(:cref)
-
-      # @return [Objects] method entries
-      def ments = of_imemo_type(:ment)
-
-      # @return [Objects] procs
-      def procs = where("type = DATA and class = Proc")
-
-      # @return [Objects] threads
-      def threads = where("type = DATA and class = Thread")
-
-      # @param type [Symbol, String] such as `:string`, `"T_STRING"` or `"ROOT"`
-      # @return [Objects]
-      # @raise [ArgumentError] if there is no such type
-      # @example
-      #   Memprof::Heap.capture.of_type(:regexp).first.type_str # => "REGEXP"
-      def of_type(type)
-        name = word(type).upcase.delete_prefix("T_")
-        return roots if name == "ROOT" && respond_to?(:roots)
-
-        where("type = #{name}")
-      end
-
-      # @param type [Symbol, String] a type of VM-internal object, such as `:iseq`
-      # @return [Objects]
-      # @raise [ArgumentError] if the name is invalid
-      # @example
-      #   Memprof::Heap.capture.of_imemo_type(:iseq).size > 100 # => true
-      def of_imemo_type(type) = where("imemo = #{word(type).downcase}")
+      include Compat::Sheap::Types
 
       # Classes and modules by their name.
       #
@@ -193,11 +99,6 @@ module Memprof
       private
 
       def within(others) = is_a?(Objects) ? others & self : others
-
-      def word(name)
-        text = name.to_s
-        text.match?(/\A\w+\z/) ? text : raise(ArgumentError, "#{name.inspect} is not a type")
-      end
     end
   end
 end

@@ -33,7 +33,7 @@ RSpec.describe Memprof::Heap::Diff do
     expect(diff.by_owner.first.to_s).to include("Cache::STORE").or include("Hash")
   end
 
-  it "has sheap's verbs" do
+  it "has the verbs of a list" do
     expect(diff.strings.size).to eq(diff.new.strings.size)
     expect(diff.filter { |object| object.class_name == "Session" }.size).to eq(50)
     expect(diff.group_by_class["Session"].size).to eq(50)

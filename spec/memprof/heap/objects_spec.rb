@@ -82,26 +82,6 @@ RSpec.describe Memprof::Heap::Objects do
       .to raise_error(ArgumentError, "these are objects of two heaps")
   end
 
-  it "has sheap's verbs" do
-    expect(heap.hashes.map(&:type).uniq).to eq([:hash])
-    expect(heap.class_named("Session").map(&:type)).to eq([:class])
-    expect(heap.class_named("Cache").map(&:type)).to eq([:module])
-    expect(heap.class_named('a " quote').size).to eq(0)
-    expect(heap.instances_of("Session").to_a).to eq(sessions.to_a)
-    klass = heap.class_named("Session").first
-    expect(heap.instances_of(klass).to_a).to eq(sessions.to_a).and eq(klass.instances.to_a)
-    expect(heap.strings.instances_of(klass).size).to eq(0)
-    expect(heap.of_type("T_ARRAY").to_a).to eq(heap.arrays.to_a)
-    expect(heap.of_type(:root).to_a).to eq(heap.roots.to_a)
-    expect { heap.of_type("a or b") }.to raise_error(ArgumentError)
-    expect(heap.iseqs.map(&:class_name).uniq).to eq(["<iseq>"])
-    expect(heap.callcaches.size).to eq(heap.of_imemo_type("CALLCACHE").size)
-    expect(heap.threads.size).to be >= 1
-    verbs = %i[structs plain_objects modules iclasses datas files regexps matches bignums symbols floats
-      rationals complexes constcaches callinfos crefs ments procs classes imemos]
-    expect(verbs.map { |verb| heap.public_send(verb) }).to all(be_a(described_class))
-  end
-
   it "prints few of many" do
     expect(sessions.inspect).to eq("#<Memprof::Heap::Objects (100 objects)>")
     expect(PP.pp(sessions, +"")).to include("... (96 more)")

@@ -96,7 +96,7 @@ module Memprof
         return chosen("find_all", filter) if filter
         return enum_for(:find_all) unless block_given?
 
-        with(of(select(&block)), "intersection")
+        with(select(&block), "intersection")
       end
 
       # @param ratio [Float] between 0 and 1
@@ -312,7 +312,6 @@ module Memprof
         case other
         when Subset then other.native
         when Objects then other.subset.native
-        when Native::Subset then other
         when Object then of([other])
         when Array then of(other)
         else raise ArgumentError, "a Subset or Objects are needed, not #{other.inspect}"

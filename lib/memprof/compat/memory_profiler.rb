@@ -1,9 +1,9 @@
 # frozen_string_literal: true
 
-require_relative "helpers"
-require_relative "reporter"
-require_relative "results"
-require_relative "top_n"
+require_relative "memory_profiler/helpers"
+require_relative "memory_profiler/reporter"
+require_relative "memory_profiler/results"
+require_relative "memory_profiler/top_n"
 
 module Memprof
   # The interface of the gem memory_profiler. `require "memprof/memory_profiler"` gives it that gem's name.
@@ -15,7 +15,7 @@ module Memprof
     # The version of memory_profiler whose interface this is, for scripts that print or compare it.
     VERSION = "1.1.0"
 
-    autoload :CLI, "#{__dir__}/cli"
+    autoload :CLI, "#{__dir__}/memory_profiler/cli"
 
     class << self
       # Runs a block and reports what it allocated and retained. GC remains enabled.

@@ -2,7 +2,7 @@
 
 require "stringio"
 require "tmpdir"
-require_relative "shop"
+require_relative "../heap/shop"
 
 RSpec.describe Memprof::Heap::Subset do
   let(:heap) { Shop.heap }

@@ -18,7 +18,7 @@ module Memprof
       STATUS_ERROR = 1
       # The variable through which a command gets its options.
       ENVIRONMENT = "MEMPROF_MEMORY_PROFILER"
-      LIBRARY = File.expand_path("../..", __dir__)
+      LIBRARY = File.expand_path("../../..", __dir__)
       RUN = "run"
       private_constant :ENVIRONMENT, :LIBRARY, :RUN
 
@@ -69,7 +69,7 @@ module Memprof
 
       def become(options, command)
         command.shift if command.first == "--"
-        rubyopt = "-I#{LIBRARY} -rmemprof/memory_profiler/autorun #{ENV["RUBYOPT"]}".strip
+        rubyopt = "-I#{LIBRARY} -rmemprof/compat/memory_profiler/autorun #{ENV["RUBYOPT"]}".strip
         exec({ ENVIRONMENT => JSON.generate(options), "RUBYOPT" => rubyopt }, *command)
       end
 

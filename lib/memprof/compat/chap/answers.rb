@@ -3,8 +3,8 @@
 require_relative "../../core/words"
 
 module Memprof
-  module CLI
-    class Core
+  module Compat
+    module Chap
       # Answers in chap's wording, line by line; like chap's, sizes and offsets are hexadecimal.
       class Answers
         ANCHORS = {
@@ -24,15 +24,42 @@ module Memprof
 
         def each_line(&line)
           @line = line
-          return words(@request.address, @core.words(@request.address, @request.size)) if @request.dump?
-          return regions if @request.region?
-          return arenas if @request.set == "arenas"
-          return objects if @request.set == "objects"
+          send(@request.kind)
+        end
 
-          blocks
+        # The answer as data.
+        def to_h
+          case @request.kind
+          when :memory then { words: @core.words(@request.address, @request.size) }
+          when :regions then { regions: @core.regions(@request.set) }
+          when :arenas then @core.arenas
+          when :objects then @core.objects
+          else blocks_as_data
+          end
         end
 
         private
+
+        def blocks_as_data
+          case @request.verb
+          when "count" then @core.count(@request.set, **@request.restrictions)
+          when "summarize" then @core.summarize(@request.set, **@request.restrictions)
+          when "describe", "explain"
+            return ask(@request.address) if @request.place?
+
+            { blocks: listed.map { |block| ask(block[:address]).merge(block.slice(:added, :again)) }.to_a }
+          else { blocks: listed.to_a }
+          end
+        end
+
+        # Describes or explains an address.
+        def ask(address) = @core.public_send(@request.verb, address)
+
+        def listed
+          @request.part(@core.each(@request.set, contents: @request.verb == "show", **@request.listed))
+        end
+
+        def memory = words(@request.address, @core.words(@request.address, @request.size))
 
         def line(text) = @line.call(text)
 
@@ -81,7 +108,7 @@ module Memprof
           each_block(gap: true) do |block|
             counted[:count] += 1
             counted[:bytes] += block[:size]
-            line(listed(block))
+            line(listing(block))
             words(block[:address], block[:words]) if block[:words]
           end
           line(total(counted))
@@ -96,8 +123,7 @@ module Memprof
         # Yields blocks, between comments on the extension of a set: which reference added a block to it, and
         # which led to an earlier one.
         def each_block(gap: false)
-          all = @core.each(@request.set, contents: @request.verb == "show", **@request.listed)
-          @request.part(all).each do |block|
+          listed.each do |block|
             step = block[:added]
             line("# #{step[:rule]} from #{hex(step[:from])} adds #{hex(step[:to])}:") if step
             yield(block)
@@ -110,10 +136,10 @@ module Memprof
 
         # Describes an address; with `explain` also its anchor, or its referrers.
         def place(address)
-          return description(@core.describe(address)) if @request.verb == "describe"
-
-          answer = @core.explain(address)
+          answer = ask(address)
           description(answer)
+          return if @request.verb == "describe"
+
           stack(answer)
           answer[:anchor] ? anchored(answer) : dangling(answer)
         end
@@ -258,14 +284,14 @@ module Memprof
         end
 
         def words(address, words)
-          Memprof::Core::Words.lines(address, words, text: @request.show_ascii).each { |text| line(text) }
+          Core::Words.lines(address, words, text: @request.show_ascii).each { |text| line(text) }
         end
 
         def sorted(rows)
           @request.part(@request.sort == "counts" ? rows.sort_by { |row| -row[:count] } : rows)
         end
 
-        def listed(block)
+        def listing(block)
           kind = { "used" => "Used", "free" => "Free", "thread_cached" => "Thread cached free" }[block[:kind]]
           lines = ["#{kind} allocation at #{hex(block[:address])} of size #{block[:size].to_s(16)}"]
           lines << signed(block) if block[:signature]

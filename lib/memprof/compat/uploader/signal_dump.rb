@@ -1,10 +1,10 @@
 # frozen_string_literal: true
 
-require_relative "../scratch"
+require_relative "../../cli/scratch"
 
 module Memprof
-  module CLI
-    class Classic
+  module Compat
+    class Uploader
       # Makes the process write a dump, by its signal, and waits for it.
       class SignalDump
         BEGIN_SECONDS = 30
@@ -20,11 +20,11 @@ module Memprof
         # file is not removed.
         def take(keep:)
           refuse unless @target.answers_signal?
-          arrival = Arrival.new(@target)
+          arrival = CLI::Arrival.new(@target)
           signal
           dump = begun(arrival)
           wait(arrival, dump)
-          Scratch.directory do |directory|
+          CLI::Scratch.directory do |directory|
             path = File.join(directory, dump.name)
             dump.open do |file|
               raise Failure, "#{dump} does not belong to process #{@target.pid}" unless
@@ -50,7 +50,7 @@ module Memprof
           found = arrival.begin(seconds)
           raise Failure, "Timed out after waiting #{seconds} seconds" unless found
 
-          unfinished = found.with_suffix(Memprof::Dump::InProgress::SUFFIX)
+          unfinished = found.with_suffix(Dump::InProgress::SUFFIX)
           shown = found.stat ? found : unfinished
           @terminal.puts("Found file #{Printable.line(shown.to_s)}")
           found
@@ -70,7 +70,8 @@ module Memprof
 
         # The process ignores the signal, or would end.
         def refuse
-          raise Failure, "Process #{@target.pid} does not handle SIG#{@target.signal}: #{LiveProcess::HOW}"
+          name = "SIG#{@target.signal}"
+          raise Failure, "Process #{@target.pid} does not handle #{name}: #{CLI::LiveProcess::HOW}"
         end
       end
     end

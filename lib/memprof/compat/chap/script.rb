@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
 module Memprof
-  module CLI
-    class Core
+  module Compat
+    module Chap
       # A chap script: one request per line, comments after `#`, `source FILE` for another script, and
       # `redirect on`, after which each answer goes to its own file beside the core file.
       class Script
@@ -33,14 +33,14 @@ module Memprof
             when nil then next
             when "redirect" then @redirected = redirect(words)
             when "source" then read_file(words, depth + 1, &block)
-            else yield CoreRequest.new(words), (path(words) if @redirected)
+            else yield Request.new(words), (path(words) if @redirected)
             end
           end
         end
 
         def read_file(words, depth, &block)
-          raise UsageError, "source is followed by a file" unless words.size == 2
-          raise UsageError, "#{words.last}: scripts in scripts, #{DEEPEST} deep" if depth > DEEPEST
+          raise CLI::UsageError, "source is followed by a file" unless words.size == 2
+          raise CLI::UsageError, "#{words.last}: scripts in scripts, #{DEEPEST} deep" if depth > DEEPEST
 
           read(text(words.last), depth, &block)
         end
@@ -48,13 +48,13 @@ module Memprof
         def text(path)
           File.read(path)
         rescue SystemCallError => e
-          raise UsageError, "cannot read #{path}: #{Output.reason(e)}"
+          raise CLI::UsageError, "cannot read #{path}: #{Output.reason(e)}"
         end
 
         def redirect(words)
           return words.last == "on" if words.size == 2 && %w[on off].include?(words.last)
 
-          raise UsageError, "redirect is followed by on or off"
+          raise CLI::UsageError, "redirect is followed by on or off"
         end
 
         # chap's naming: core.4711.list_used_%RubyString::minsize:1000

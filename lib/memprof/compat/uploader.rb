@@ -3,11 +3,11 @@
 require "optparse"
 
 module Memprof
-  module CLI
+  module Compat
     # The command line of memprof 0.3, `memprof --pid PID --name NAME`. It uploaded a dump to memprof.com,
     # which no longer exists; now the dump goes to the user's own server, or to this machine's library.
     # Messages and exit status 1 are those of memprof 0.3.
-    class Classic
+    class Uploader
       BANNER = "\nMemprof Uploader\nhttp://www.memprof.com\n#{"=" * 32}\n\n"
       DEFAULT_SECONDS = 300
       NOTE = <<~TEXT
@@ -18,16 +18,21 @@ module Memprof
         ~/.local/share/memprof), which `memprof web --library` shows. To get only a file,
         use `memprof dump PID`; see `memprof --help`.
       TEXT
+      # For `memprof help`.
+      HINT = <<~TEXT.chomp
+        The form of memprof 0.3 (Memprof Uploader) still works:
+        memprof --pid PID --name NAME; see `memprof --pid PID --help`.
+      TEXT
       # Environment variables used in place of options.
       VARIABLES = { url: "MEMPROF_URL", key: "MEMPROF_KEY" }.freeze
       # Options that no other form of the command accepts before its targets.
       OWN = /\A(?:-[pnkudst]|--(?:pid|name|key|url|seconds|info|put-my-data|(?:no-)?delete|(?:no-)?test)\b)/
       private_constant :BANNER, :DEFAULT_SECONDS, :NOTE, :VARIABLES, :OWN
 
-      autoload :Info, "#{__dir__}/classic/info"
-      autoload :Keep, "#{__dir__}/classic/keep"
-      autoload :SignalDump, "#{__dir__}/classic/signal_dump"
-      autoload :Upload, "#{__dir__}/classic/upload"
+      autoload :Info, "#{__dir__}/uploader/info"
+      autoload :Keep, "#{__dir__}/uploader/keep"
+      autoload :SignalDump, "#{__dir__}/uploader/signal_dump"
+      autoload :Upload, "#{__dir__}/uploader/upload"
 
       # A failure: a line in red, exit status 1.
       class Failure < StandardError; end
@@ -105,7 +110,7 @@ module Memprof
       end
 
       def target
-        Target.new(@options[:pid]).tap(&:check)
+        CLI::Target.new(@options[:pid]).tap(&:check)
       rescue Errno::ESRCH, RangeError
         raise Failure, "No such process #{@options[:pid]}!"
       rescue Errno::EPERM

@@ -4,8 +4,8 @@ require "open3"
 require "rbconfig"
 
 module Memprof
-  module CLI
-    class Classic
+  module Compat
+    class Uploader
       # `--info`: the facts about this Ruby that a bug report needs.
       class Info
         def initialize(terminal)

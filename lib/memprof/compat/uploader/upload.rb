@@ -7,8 +7,8 @@ require "uri"
 require "zlib"
 
 module Memprof
-  module CLI
-    class Classic
+  module Compat
+    class Uploader
       # Uploads a dump, compressed, to a server that runs `memprof web --library`.
       class Upload
         OPEN = 10 # seconds for the server to accept the connection

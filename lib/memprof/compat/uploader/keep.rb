@@ -5,8 +5,8 @@ require "zlib"
 require_relative "../../library"
 
 module Memprof
-  module CLI
-    class Classic
+  module Compat
+    class Uploader
       # Adds a dump, compressed, to this machine's library.
       class Keep
         COMPRESSED = /\.(?:gz|zst|memprof)\z/
@@ -31,7 +31,7 @@ module Memprof
 
         def take(library)
           facts = { pid: @options[:pid] }
-          progress = Loading.new(@terminal, @dump).method(:show)
+          progress = CLI::Loading.new(@terminal, @dump).method(:show)
           @terminal.busy do
             library.take(app: @options[:name], facts: facts, progress: progress) { |part| fill(part) }
           end

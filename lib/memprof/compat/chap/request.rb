@@ -3,14 +3,14 @@
 require_relative "../../byte_size"
 
 module Memprof
-  module CLI
-    class Core
+  module Compat
+    module Chap
       # A command in chap's words: a verb, a set of blocks or regions, restrictions.
       #
       #   summarize leaked
       #   list used %RubyString /minsize 1000
       #   explain 55d90dacc010
-      class CoreRequest
+      class Request
         VERBS = %w[count summarize list enumerate show describe explain].freeze
         REGIONS = %w[stacks modules writable readonly rxonly inaccessible].freeze
         # Sets relative to an address, and the numbers that follow it.
@@ -19,51 +19,62 @@ module Memprof
           "chain" => { offset: "OFFSET" },
           "reversechain" => { offset: "SOURCE-OFFSET", target_offset: "TARGET-OFFSET" }
         }.freeze
-        # chap's switches, and their options here.
-        SIZES = {
-          "/minsize" => %i[min_size], "/maxsize" => %i[max_size], "/size" => %i[min_size max_size]
+        # Each switch, what reads its value, and the options that the value is for.
+        SWITCHES = {
+          "/minsize" => %i[read_size min_size], "/maxsize" => %i[read_size max_size],
+          "/size" => %i[read_size min_size max_size],
+          "/minincoming" => %i[read_references min_incoming],
+          "/maxincoming" => %i[read_references max_incoming],
+          "/minoutgoing" => %i[read_references min_outgoing],
+          "/maxoutgoing" => %i[read_references max_outgoing],
+          "/minfreeoutgoing" => %i[read_references min_free_outgoing],
+          "/maxfreeoutgoing" => %i[read_references max_free_outgoing],
+          "/extend" => %i[read_rule], "/commentextensions" => %i[read_flag comment_extensions],
+          "/showascii" => %i[read_flag show_ascii], "/sortby" => %i[read_sort],
+          "/skip" => %i[read_rows skip], "/showupto" => %i[read_rows limit]
         }.freeze
-        REFERENCES = {
-          "/minincoming" => :min_incoming, "/maxincoming" => :max_incoming, "/minoutgoing" => :min_outgoing,
-          "/maxoutgoing" => :max_outgoing, "/minfreeoutgoing" => :min_free_outgoing,
-          "/maxfreeoutgoing" => :max_free_outgoing
-        }.freeze
-        FLAGS = %w[/showascii /commentextensions].freeze
-        SHOWN = { "/skip" => :skip, "/showupto" => :limit, "/sortby" => :sort }.freeze
-        SWITCHES = [*SIZES.keys, *REFERENCES.keys, *FLAGS, *SHOWN.keys, "/extend"].freeze
+        SORTS = %w[bytes counts].freeze
         HEX = /\A(?:0x)?\h{1,16}\z/i
         # chap's guide writes `/minincoming=1`.
         WITH_VALUE = %r{\A(/[a-z]+)=(.*)\z}i
         ADDRESSES = 1 << 64
         # The largest number that Ruby can drop or take.
         MOST = (1 << 62) - 1
-        private_constant :SIZES, :REFERENCES, :FLAGS, :SHOWN, :SWITCHES, :HEX, :WITH_VALUE, :ADDRESSES, :MOST
+        private_constant :SWITCHES, :SORTS, :HEX, :WITH_VALUE, :ADDRESSES, :MOST
 
-        attr_reader :verb, :set, :restrictions, :sort, :size, :show_ascii
+        attr_reader :verb, :set, :restrictions, :size
 
         # Words as split by a shell, or in a line of a script.
         def initialize(words)
           @words = words.dup
           @restrictions = {}
-          @skip = 0
-          @show_ascii = true
-          @comment_extensions = false
+          @shown = { skip: 0, show_ascii: true }
           @verb = @words.shift
           dump? ? read_dump : read_set
         end
 
         def dump? = verb == "dump"
-        def region? = REGIONS.include?(set)
-        def of_blocks? = !dump? && !region? && !%w[arenas objects].include?(set)
+
+        # What it asks about: `:memory` at an address, `:regions`, `:arenas`, `:objects` or `:blocks`.
+        def kind
+          return :memory if dump?
+          return :regions if REGIONS.include?(set)
+
+          %w[arenas objects].include?(set) ? set.to_sym : :blocks
+        end
 
         # Whether the answer is incomplete if blocks are missing.
-        def counts? = !dump? && !region?
+        def counts? = !%i[memory regions].include?(kind)
 
         # The options for Core#each.
-        def listed = @comment_extensions ? { **@restrictions, comment_extensions: true } : @restrictions
+        def listed = { **@restrictions, **@shown.slice(:comment_extensions) }
+
+        def sort = @shown[:sort]
+        def show_ascii = @shown[:show_ascii]
 
         # The rows of a list that /skip and /showUpTo select.
         def part(all)
+          skip, limit = @shown.values_at(:skip, :limit)
           return all if skip.zero? && limit.nil?
 
           all = all.lazy.drop(skip)
@@ -78,12 +89,10 @@ module Memprof
 
         private
 
-        attr_reader :skip, :limit
-
         def read_dump
           @restrictions[:of] = address_from("dump")
           @size = number("SIZE", @words.shift)
-          read_flag(*@words.shift(2)) if @words.first&.downcase == "/showascii"
+          read_flag(*@words.shift(2), :show_ascii) if @words.first&.downcase == "/showascii"
           refuse("unexpected: #{@words.join(" ")}") if @words.any?
         end
 
@@ -107,7 +116,7 @@ module Memprof
             word = @words.shift
             word.start_with?("/") ? read_switch(word) : read_signature(word)
           end
-          refuse("#{set} takes no restrictions") if @restrictions.any? && !of_blocks?
+          refuse("#{set} takes no restrictions") if @restrictions.any? && kind != :blocks
         end
 
         def read_signature(word)
@@ -117,22 +126,20 @@ module Memprof
 
         def read_switch(word)
           switch, value = WITH_VALUE.match(word)&.captures || [word]
-          name = switch.downcase
-          refuse("memprof core has no switch #{switch}") unless SWITCHES.include?(name)
+          reader, *keys = SWITCHES[switch.downcase] || refuse("memprof core has no switch #{switch}")
           value ||= @words.shift || refuse("#{switch} needs a value")
-          case name
-          when "/extend" then (@restrictions[:extend] ||= []) << value
-          when *REFERENCES.keys then read_references(REFERENCES[name], switch, value)
-          when *FLAGS then read_flag(switch, value)
-          when *SHOWN.keys then show(SHOWN[name], switch, value)
-          else
-            size = number(switch, value)
-            SIZES[name].each { |key| @restrictions[key] = size }
-          end
+          send(reader, switch, value, *keys)
+        end
+
+        def read_rule(_, value) = (@restrictions[:extend] ||= []) << value
+
+        def read_size(switch, value, *keys)
+          size = number(switch, value)
+          keys.each { |key| @restrictions[key] = size }
         end
 
         # `N`, or `SIGNATURE=N`, which may be repeated. Unlike sizes, these are decimal.
-        def read_references(key, switch, value)
+        def read_references(switch, value, key)
           signature, count = value.match(/\A(?:(.+)=)?(\d{1,9})\z/)&.captures
           expected = "expected a decimal number, or SIGNATURE=NUMBER"
           refuse("invalid #{switch} \"#{value}\"; #{expected}") unless count
@@ -141,22 +148,19 @@ module Memprof
           limits[signature.to_s] = count.to_i
         end
 
-        def read_flag(switch, value = nil)
+        def read_flag(switch, value = nil, key)
           known = %w[true false].include?(value)
           refuse("invalid #{switch} \"#{value}\"; expected true or false") unless known
-          flag = value == "true"
-          switch.downcase == "/showascii" ? @show_ascii = flag : @comment_extensions = flag
+          @shown[key] = value == "true"
         end
 
-        def show(key, switch, value)
-          case key
-          when :skip then @skip = [number(switch, value), MOST].min
-          when :limit then @limit = [number(switch, value), MOST].min
-          else
-            known = %w[bytes counts].include?(value)
-            refuse("invalid /sortby \"#{value}\"; expected bytes or counts") unless known
-            @sort = value
-          end
+        def read_rows(switch, value, key)
+          @shown[key] = [number(switch, value), MOST].min
+        end
+
+        def read_sort(_, value)
+          refuse("invalid /sortby \"#{value}\"; expected bytes or counts") unless SORTS.include?(value)
+          @shown[:sort] = value
         end
 
         def address_from(word)
@@ -179,7 +183,7 @@ module Memprof
         end
 
         def refuse(message)
-          raise UsageError, message
+          raise CLI::UsageError, message
         end
       end
     end

@@ -10,7 +10,7 @@ rescue LoadError
 end
 
 # pretty_print: the shape that memory_profiler prints.
-RSpec.describe Memprof::Report::Classic do
+RSpec.describe Memprof::Compat::MemoryProfilerReport do
   let(:report) { Memprof::Report.new(FakeProfile.leaky) }
 
   def printed(report = self.report, **options)

@@ -1,10 +1,10 @@
 # frozen_string_literal: true
 
 module Memprof
-  class Report
+  module Compat
     # A report in the format of memory_profiler 1.1, line by line, so that scripts and people used to it can
     # read it. Our own sections come after it, and only on request.
-    class Classic
+    class MemoryProfilerReport
       OPTIONS = %i[
         retained_strings allocated_strings detailed_report scale_bytes normalize_paths methods ages
       ].freeze
