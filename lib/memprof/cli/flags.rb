@@ -117,8 +117,7 @@ module Memprof
         flag("--peak", ON,
           "run" => "also find when memory was largest, and which lines had allocated it"),
         flag("--sample N", COUNT, "check track start" => ["track one object in N, scale up", 1]),
-        # With --malloc it was what --sample-bytes is.
-        flag("--sample N", TEXT, "run" => ["track one object in N, scale up", 1]),
+        flag("--sample N", Flag::Sample.new, "run" => ["track one object in N, scale up", 1]),
         flag("--sample N", SIZE, "attach" => "of --track: one object in N, scaled up"),
         flag("--sample-bytes SIZE", SIZE,
           "run" => "with --malloc: record one block in SIZE bytes, as 512KiB",

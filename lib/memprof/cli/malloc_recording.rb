@@ -91,12 +91,10 @@ module Memprof
       end
 
       def sample
-        text = given[:sample] or return given[:sample_bytes]
+        size = given[:sample] or return given[:sample_bytes]
 
         @terminal.renamed("--sample of --malloc", "--sample-bytes")
-        Flags::SIZE.read(text) || raise(ArgumentError)
-      rescue ArgumentError
-        invalid("--sample", text, Flags::SIZE.expected)
+        Flags::SIZE.read(size.to_s)
       end
 
       def checked_path

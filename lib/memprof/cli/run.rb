@@ -80,8 +80,7 @@ module Memprof
         return MallocRecording.new(@terminal, @options, given).run(arguments) if @options[:malloc]
 
         refuse_options(%i[native addresses sample_bytes], "needs --malloc")
-        @options[:sample] &&= one_in(@options[:sample])
-
+        check_sample
         check_tracing if @options[:tracing]
         refuse_binary_on_screen
         @options[:format] ||= Autorun::Settings.format_of(@options[:output]) || :text if @options[:output]
@@ -99,11 +98,9 @@ module Memprof
 
       private
 
-      def one_in(text)
-        count = Flag::Count.new
-        count.read(text) || invalid("--sample", text, count.expected)
-      rescue Flag::Reader::Expected => e
-        invalid("--sample", text, e.message)
+      def check_sample
+        sample = @options[:sample]
+        invalid("--sample", sample, Flag::Count.new.expected) if sample.is_a?(String)
       end
 
       def settings(output, directory, shown:)
