@@ -77,7 +77,7 @@ module Memprof
           answer = yield(recording)
           recording.rewind
           Output.open(path) { |file| IO.copy_stream(recording, file) }
-          @terminal.hint("Next: memprof malloc #{path}")
+          @terminal.hint("Next: memprof malloc #{Suggestion.word(path)}")
           answer
         end
       end

@@ -135,7 +135,7 @@ module Memprof
         kind = FileKind.of(path)
         return if kind.nil? || kinds.include?(kind)
 
-        raise UsageError, "#{path} is not #{wanted} (it is #{FileKind.sentence(kind, path)})"
+        raise UsageError, "#{path} is not #{wanted} (it is #{FileKind.sentence(kind, Suggestion.word(path))})"
       end
 
       # Checks the argument OUT: existing files are only overwritten with --force; devices and pipes always.
