@@ -269,7 +269,7 @@ module Memprof
     # Where the heap comes from and how complete it is.
     #
     # @return [Hash{Symbol => Object}] `:path`, `:format`, `:truncated` (the dump was cut), `:skipped` (broken
-    #   lines) and `:first_skipped`, `:missing` (references to no object), `:without_texts`
+    #   lines) and `:first_skipped`, `:missing` (references to no object)
     # @example
     #   Memprof::Heap.capture.source[:format] # => "live"
     def source = JSON.parse(@native.source, symbolize_names: true)

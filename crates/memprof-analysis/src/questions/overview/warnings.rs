@@ -65,7 +65,7 @@ pub(super) fn of(heap: &Heap, answer: &Answer, header: &Map<String, Value>) -> V
             "It is known of {share:.1} % of the objects only where they were allocated: start tracking earlier."
         ));
     }
-    if source_has_no_texts(heap, answer) {
+    if source_has_no_texts(answer) {
         warnings.push(
             "Contents of strings are not known: dump with values: :full or :truncate.".to_owned(),
         );
@@ -75,9 +75,9 @@ pub(super) fn of(heap: &Heap, answer: &Answer, header: &Map<String, Value>) -> V
     warnings
 }
 
-fn source_has_no_texts(heap: &Heap, answer: &Answer) -> bool {
+fn source_has_no_texts(answer: &Answer) -> bool {
     let policy = answer.process.get("values").and_then(Value::as_str);
-    heap.source.without_texts || matches!(policy, Some("none" | "length" | "hash"))
+    matches!(policy, Some("none" | "length" | "hash"))
 }
 
 fn counted(count: u64, (one, many): (&str, &str)) -> String {
