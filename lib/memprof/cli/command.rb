@@ -148,7 +148,7 @@ module Memprof
         raise UsageError, "#{out} already exists; use --force to replace it"
       end
 
-      def output_format = @options.fetch(:format, :text)
+      def output_format = option(:format)
 
       # Layout options of a Page: for a screen, or for a file or a program.
       def screen
