@@ -123,16 +123,16 @@ RSpec.describe "memprof core" do
         .to eq(%w[stacks allocations allocations modules])
       {
         "source none.chap" => "cannot read none.chap: No such file or directory",
-        "source" => "source is followed by a file"
+        "source" => "source is missing its file"
       }.each do |line, message|
         _, stderr, status = run_memprof("core", pid.to_s, "-", input: line)
         expect([status.exitstatus, stderr]).to eq([2, "memprof: #{message}\n"])
       end
       File.write("last.chap", "source more.chap\n")
       _, stderr, = run_memprof("core", pid.to_s, "-", input: "source last.chap\n")
-      expect(stderr).to match(/\Amemprof: \w+\.chap: scripts in scripts, 16 deep\n\z/)
+      expect(stderr).to match(/\Amemprof: \w+\.chap is nested more than 16 scripts deep\n\z/)
       _, stderr, status = run_memprof("core", pid.to_s, "-", input: "redirect maybe\n")
-      expect([status.exitstatus, stderr]).to eq([2, "memprof: redirect is followed by on or off\n"])
+      expect([status.exitstatus, stderr]).to eq([2, "memprof: invalid redirect; expected on or off\n"])
     end
   end
 
@@ -207,7 +207,7 @@ RSpec.describe "memprof core" do
   {
     [] => "FILE or PID is missing; see `memprof help core`",
     %w[/no/such/file] => "cannot read /no/such/file: no such file",
-    %w[FILE] => "can't read FILE: this is not an ELF core file",
+    %w[FILE] => "cannot read FILE: this is not an ELF core file",
     %w[FILE sum] => "unknown command \"sum\"; expected one of: count, summarize, list, enumerate, " \
                     "show, describe, explain, dump",
     %w[FILE count] => "count needs a set or an address, as leaked",
@@ -225,7 +225,7 @@ RSpec.describe "memprof core" do
     %w[FILE count incoming] => "incoming needs an address",
     %w[FILE count incoming xyz] => "\"xyz\" is not an address",
     %w[FILE dump 1000] => "invalid SIZE \"\"; expected a hexadecimal number, or a size as 64KiB",
-    %w[999999999] => "there is no process 999999999"
+    %w[999999999] => "no such process: 999999999"
   }.each do |words, message|
     it "says what is wrong: memprof core #{words.join(" ")}" do
       File.write("FILE", "text")

@@ -31,7 +31,7 @@ module Memprof
         heap
       rescue Memprof::Error => e
         refuse_other_kind(path, "a heap dump", :heap, :core)
-        raise UsageError, "cannot read #{path}: #{e.message.delete_prefix("can't read #{path}: ")}"
+        raise UsageError, "cannot read #{path}: #{e.message.delete_prefix("cannot read #{path}: ")}"
       end
 
       def blocks_of(path)

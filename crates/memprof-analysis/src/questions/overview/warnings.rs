@@ -19,7 +19,7 @@ pub(super) fn of(heap: &Heap, answer: &Answer, header: &Map<String, Value>) -> V
     }
     if source.truncated {
         warnings.push(
-            "The dump ends too early: objects are missing, and others look like garbage because what held them is not there."
+            "The dump ends too early: objects are missing, and others look like garbage because what references them is missing."
                 .to_owned(),
         );
     }
@@ -31,7 +31,7 @@ pub(super) fn of(heap: &Heap, answer: &Answer, header: &Map<String, Value>) -> V
         };
         let broken = counted(source.skipped, parts);
         warnings.push(format!(
-            "{broken} could not be read and left out, first {} {first}.",
+            "Skipped {broken} that cannot be read, the first is {} {first}.",
             parts.0
         ));
     }
