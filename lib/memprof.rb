@@ -316,7 +316,7 @@ module Memprof
     end
 
     def session
-      raise NotRunning, "objects are not tracked: call Memprof.start first" unless running?
+      raise NotRunning, "objects are not tracked; call Memprof.start first" unless running?
 
       @session
     end

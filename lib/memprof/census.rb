@@ -25,7 +25,8 @@ module Memprof
         end
       return name unless name.nil? || name.empty?
 
-      raise ArgumentError, "a class or module with a name is needed, or that name, not #{namespace.inspect}"
+      raise ArgumentError,
+        "namespace must be a class or module with a name, or its name, not #{namespace.inspect}"
     end
     private_class_method :name
   end

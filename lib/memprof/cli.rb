@@ -86,7 +86,7 @@ module Memprof
     end
     private_class_method :start_verb, :start_option
 
-    # File names need not be valid text, which OptionParser and Shellwords insist on; both accept bytes.
+    # File names need not be valid text, which OptionParser insists on; it accepts bytes.
     def self.text_or_bytes(text) = text.valid_encoding? ? text : text.b
 
     def self.command(verb, terminal)

@@ -75,7 +75,7 @@ module Memprof
         native, time = File.open(path, "rb") { |file| [Native::Image.open(file.fileno), file.mtime] }
         core = new(native)
       rescue SystemCallError, Error => e
-        raise Error, "can't read #{path}: #{Output.reason(e)}", cause: nil
+        raise Error, "cannot read #{path}: #{Output.reason(e)}", cause: nil
       else
         BlockOrigins.add(native, recording, time: time) if recording
         core
@@ -134,7 +134,7 @@ module Memprof
           raise Error, "process #{pid}: #{remedy(kind, image, pid)}" unless again?(kind, attempt)
         end
       rescue Errno::ENOENT, Errno::ESRCH
-        raise Error, "there is no process #{pid}", cause: nil
+        raise Error, "no such process: #{pid}", cause: nil
       end
     end
 

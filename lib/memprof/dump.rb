@@ -79,7 +79,7 @@ module Memprof
       def named(path)
         yield
       rescue Failed => e
-        raise Error, "can't dump the heap#{" to #{path}" if path}: #{e.message}"
+        raise Error, "cannot dump the heap#{" to #{path}" if path}: #{e.message}"
       end
 
       def in_process(file, settings)

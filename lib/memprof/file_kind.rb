@@ -36,10 +36,10 @@ module Memprof
         nil
       end
 
-      # "a heap dump: `memprof stats FILE`"
-      def sentence(kind, path)
+      # "a heap dump: `memprof stats FILE`", with the file as a shell reads it
+      def sentence(kind, file)
         name, verb = SHOWN.fetch(kind)
-        "#{name}: `memprof #{verb} #{path}`"
+        "#{name}: `memprof #{verb} #{file}`"
       end
 
       # "a heap dump"

@@ -68,7 +68,7 @@ module Memprof
         if max_bytes.nil? && core?(path)
           return of_core(path, ignore_stack_roots: ignore_stack_roots, blocks: blocks, &progress)
         end
-        raise ArgumentError, "blocks are taken from core files only: #{path} has what it has" if blocks
+        raise ArgumentError, "blocks: needs a core file, and #{path} is not one" if blocks
 
         with_place(path) { new(Native::Heap.open(path, !!index, !!ignore_stack_roots, max_bytes, &progress)) }
       end
@@ -132,9 +132,9 @@ module Memprof
       def with_place(place)
         yield
       rescue InvalidDump => e
-        raise e.class, "can't read #{place}: #{e.message}; #{ADVICE}", cause: nil
+        raise e.class, "cannot read #{place}: #{e.message}; #{ADVICE}", cause: nil
       rescue Error => e
-        raise e.class, "can't read #{place}: #{e.message}", cause: nil
+        raise e.class, "cannot read #{place}: #{e.message}", cause: nil
       end
 
       def file?(io)
@@ -144,7 +144,7 @@ module Memprof
       end
 
       def spooled(io)
-        raise ArgumentError, "an IO is needed, not #{io.inspect}" unless io.respond_to?(:read)
+        raise ArgumentError, "io must be an IO, not #{io.inspect}" unless io.respond_to?(:read)
 
         Loading.load("tempfile")
         Tempfile.create("memprof", binmode: true) do |file|
@@ -250,7 +250,7 @@ module Memprof
     # Where the heap comes from and how complete it is.
     #
     # @return [Hash{Symbol => Object}] `:path`, `:format`, `:truncated` (the dump was cut), `:skipped` (broken
-    #   lines) and `:first_skipped`, `:missing` (references to no object), `:without_texts`
+    #   lines) and `:first_skipped`, `:missing` (references to no object)
     # @example
     #   Memprof::Heap.capture.source[:format] # => "live"
     def source = JSON.parse(@native.source, symbolize_names: true)

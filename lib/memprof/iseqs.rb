@@ -75,7 +75,9 @@ module Memprof
     #   Memprof.iseqs.by(:file).first.name
     def by(key)
       reader = KEYS.find { |name, _| name.to_s == key.to_s }&.last
-      raise ArgumentError, "unknown key #{key.inspect}; known keys: #{KEYS.keys.join(", ")}" unless reader
+      unless reader
+        raise ArgumentError, "unknown key #{key.inspect}; expected one of: #{KEYS.keys.join(", ")}"
+      end
 
       groups = entries.group_by(&reader).map { |name, members| Group.new(name || NOT_IN_A_METHOD, members) }
       groups.sort_by { |group| [-group.memsize, group.name] }

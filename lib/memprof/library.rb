@@ -40,7 +40,7 @@ module Memprof
       return File.join(data, "memprof") if data.start_with?("/")
       return File.join(home, ".local/share/memprof") if home.start_with?("/")
 
-      raise Error, "no place for a library: set #{VARIABLE} to a directory"
+      raise Error, "no directory for stored dumps: set #{VARIABLE}"
     end
 
     attr_reader :directory, :max_size
@@ -52,7 +52,7 @@ module Memprof
       Part.remove_left(@directory)
       locked {} # complains about a directory that can't be written
     rescue SystemCallError => e
-      raise Error, "can't keep dumps in #{directory}: #{Output.reason(e)}"
+      raise Error, "cannot store dumps in #{directory}: #{Output.reason(e)}"
     end
 
     def each(&block) = Entry.all(@directory).sort_by { |entry| -entry.number }.each(&block)
@@ -99,7 +99,7 @@ module Memprof
       most = UNPACKED_BYTES + UNPACKED_TIMES * part.size if limit
       Memprof::Heap.open(part.path, max_bytes: most, &progress)
     rescue DumpTooLarge => e
-      raise TooLarge, "this dump is too large: #{e.message.delete_prefix("can't read #{part.path}: ")}"
+      raise TooLarge, "this dump is too large: #{e.message.delete_prefix("cannot read #{part.path}: ")}"
     end
 
     # Numbers are times in milliseconds since 1970 that no other dump has.

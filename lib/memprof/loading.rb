@@ -44,7 +44,7 @@ module Memprof
         loader.report_on_exception = false
         return if loader.join(PATIENCE)
 
-        raise Error, "can't load #{feature} in this signal handler: the program is loading a file; " \
+        raise Error, "cannot load #{feature} in this signal handler: the program is loading a file; " \
                      "do it in a thread (Thread.new { ... })"
       end
 

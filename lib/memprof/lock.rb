@@ -45,8 +45,7 @@ module Memprof
     end
 
     def refuse
-      raise Error, "memprof is at work where the signal came, and a signal handler can't wait for it: " \
-                   "do it in a thread (Thread.new { ... })"
+      raise Error, "the signal interrupted memprof itself; do it in a thread (Thread.new { ... })"
     end
   end
 end

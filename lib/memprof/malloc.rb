@@ -304,14 +304,14 @@ module Memprof
       def check_stack(stack)
         return if stack.is_a?(Integer) && stack.between?(1, MAX_STACK)
 
-        raise ArgumentError, "stack is not between 1 and #{MAX_STACK}: #{stack.inspect}"
+        raise ArgumentError, "stack must be 1 to #{MAX_STACK}, not #{stack.inspect}"
       end
 
       def sample_bytes(sample)
         bytes = sample && ByteSize.read(sample)
         return bytes if bytes.nil? || bytes.between?(1, MAX_SAMPLE)
 
-        raise ArgumentError, "sample is not between 1 B and 4 GiB: #{sample.inspect}"
+        raise ArgumentError, "sample must be 1 B to 4 GiB, not #{sample.inspect}"
       end
 
       def settings(sample, stack, native, addresses)

@@ -26,7 +26,7 @@ module Memprof
         Loading.json
         new(JSON.parse(pid ? Native.memory_of(pid) : Native.memory, symbolize_names: true))
       rescue Memprof::Error => e
-        raise Error, "can't measure the memory of #{pid ? "process #{pid}" : "this process"}: #{e.message}"
+        raise Error, "cannot measure the memory of #{pid ? "process #{pid}" : "this process"}: #{e.message}"
       end
     end
 

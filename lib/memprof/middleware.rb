@@ -71,9 +71,9 @@ module Memprof
       permit: nil)
       check(:limit, "a positive Integer", limit) { |value| value.is_a?(Integer) && value.positive? }
       check(:sample, "a positive Integer", sample) { |value| value.is_a?(Integer) && value.positive? }
-      check(:io, "something with write", io) { |value| value.respond_to?(:write) }
-      check(:only, "something callable", only) { |value| value.respond_to?(:call) }
-      check(:permit, "something callable, or false", permit) { |value| !value || value.respond_to?(:call) }
+      check(:io, "an object with write", io) { |value| value.respond_to?(:write) }
+      check(:only, "callable", only) { |value| value.respond_to?(:call) }
+      check(:permit, "callable or false", permit) { |value| !value || value.respond_to?(:call) }
       check(:report, "one of #{REPORTS.join(", ")}", report) { |value| REPORTS.include?(value) }
 
       @app = app
@@ -172,7 +172,7 @@ module Memprof
     def check(name, wanted, value)
       return if value.nil? || yield(value)
 
-      raise ArgumentError, "#{name}: wants #{wanted}, got #{value.inspect}"
+      raise ArgumentError, "#{name} must be #{wanted}, not #{value.inspect}"
     end
   end
 end

@@ -20,7 +20,7 @@ module Memprof
       return to_path(path_of(path_or_io), &block) if path?(path_or_io)
       return to_io(path_or_io, &block) if path_or_io.respond_to?(:write)
 
-      raise ArgumentError, "a path or an IO is needed, not #{path_or_io.inspect}"
+      raise ArgumentError, "path_or_io must be a path or an IO, not #{path_or_io.inspect}"
     end
 
     # Like {open}, but yields an IO that has a file descriptor, for the extension to write to.
@@ -39,7 +39,7 @@ module Memprof
         yield(file)
       rescue Error => e
         name = path?(path_or_io) ? path_of(path_or_io) : io_name(path_or_io)
-        raise Error, "can't write #{name}: #{e.message}"
+        raise Error, "cannot write #{name}: #{e.message}"
       end
     end
 
@@ -60,7 +60,7 @@ module Memprof
       unless path?(path_or_io)
         return if path_or_io.respond_to?(:write)
 
-        raise ArgumentError, "a path or an IO is needed, not #{path_or_io.inspect}"
+        raise ArgumentError, "path_or_io must be a path or an IO, not #{path_or_io.inspect}"
       end
 
       path = path_of(path_or_io)
@@ -71,7 +71,7 @@ module Memprof
       # loaded only here: commands that only print usage do without it.
       require_relative "native" unless defined?(Native)
       kind = Native.kind_of_file(full)
-      raise Error, "can't write #{path}: it is a directory" if kind == "directory"
+      raise Error, "cannot write #{path}: it is a directory" if kind == "directory"
 
       # A link is replaced, whatever it points to.
       full unless kind == "other"
@@ -81,15 +81,15 @@ module Memprof
     def self.full_path(path)
       File.expand_path(path)
     rescue SystemCallError => e
-      raise Error, "can't write #{path}: the working directory can't be named: #{reason(e)}"
+      raise Error, "cannot write #{path}: the working directory is unknown: #{reason(e)}"
     end
 
     # The error at a path, in words.
     def self.failure(path, error)
       directory = File.dirname(path)
-      return Error.new("can't write #{path}: #{reason(error)}") if File.directory?(directory)
+      return Error.new("cannot write #{path}: #{reason(error)}") if File.directory?(directory)
 
-      Error.new("can't write #{path}: there is no directory #{directory}")
+      Error.new("cannot write #{path}: no such directory: #{directory}")
     end
 
     # Ruby adds the C function and the path to the message; the path is already mentioned.
@@ -110,8 +110,8 @@ module Memprof
 
       def path_of(path)
         path = path.respond_to?(:to_path) ? path.to_path : path
-        raise ArgumentError, "an empty path names no file" if path.empty?
-        raise ArgumentError, "a path can't hold a null byte: #{path.inspect}" if path.include?("\0")
+        raise ArgumentError, "the path is empty" if path.empty?
+        raise ArgumentError, "the path contains a null byte: #{path.inspect}" if path.include?("\0")
 
         path
       end
@@ -122,14 +122,14 @@ module Memprof
         io.flush if io.respond_to?(:flush)
         value
       rescue SystemCallError, IOError => e
-        raise Error, "can't write to #{io_name(io)}: #{reason(e)}"
+        raise Error, "cannot write to #{io_name(io)}: #{reason(e)}"
       end
 
       def to_path(path, &block)
         full = full_path(path)
         name = stream(full)
         return to_stream(name, &block) if name
-        raise Error, "can't write #{path}: it is a directory" if File.directory?(full)
+        raise Error, "cannot write #{path}: it is a directory" if File.directory?(full)
 
         is_device = File.exist?(full) && !File.file?(full)
         is_device ? File.open(path, File::WRONLY | File::BINARY, &block) : to_file(path, &block)

@@ -37,7 +37,7 @@ module Memprof
       loop do
         found = Native.wait_for_tracer(GLANCE)
         return found if found
-        return [:system, "it could not be stopped"] if Clock.now > deadline
+        return [:system, "it cannot be stopped"] if Clock.now > deadline
 
         yield if block_given?
       end

@@ -337,7 +337,7 @@ module Memprof
     def value_name(value)
       return value.to_s if VALUES.any? { |known| known.to_s == value.to_s }
 
-      raise ArgumentError, "unknown value #{value.inspect}; known values: #{VALUES.join(", ")}"
+      raise ArgumentError, "unknown value #{value.inspect}; expected one of: #{VALUES.join(", ")}"
     end
   end
 end

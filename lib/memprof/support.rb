@@ -81,7 +81,7 @@ module Memprof
       end
       return if Native.gc_name == "default"
 
-      raise Unsupported, "allocations can't be tracked under the #{Native.gc_name} garbage collector: " \
+      raise Unsupported, "allocations cannot be tracked under the #{Native.gc_name} garbage collector: " \
                          "run Ruby with its default one (unset RUBY_GC_LIBRARY)"
     end
 

@@ -30,7 +30,7 @@ module Memprof
     def self.check_warmup(runs)
       return runs if runs.is_a?(Integer) && !runs.negative?
 
-      raise ArgumentError, "warm-up wants a number of runs, 0 or more, got #{runs.inspect}"
+      raise ArgumentError, "warm-up must be an Integer of at least 0, not #{runs.inspect}"
     end
   end
 end

@@ -57,7 +57,7 @@ module Memprof
     def initialize(app, path: nil, scope: :thread, tracers: nil, except: nil, only: nil, max_size: nil,
       when_full: :rotate, one_in: nil, per_second: nil, lines: nil)
       unless only.nil? || only.respond_to?(:call)
-        raise ArgumentError, "only: wants something callable, got #{only.inspect}"
+        raise ArgumentError, "only must be callable, not #{only.inspect}"
       end
 
       @requests = Trace::Requests.new(path: path&.to_s, scope: scope, tracers: tracers, except: except,

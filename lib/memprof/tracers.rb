@@ -72,12 +72,12 @@ module Memprof
       def register(name, factory = nil, &body)
         name = name.to_sym
         raise ArgumentError, "a tracer needs a class or a block" unless factory || body
-        raise ArgumentError, "a class or a block, not both" if factory && body
+        raise ArgumentError, "expected a class or a block, not both" if factory && body
 
         factory ||= Class.new(&body)
         check_factory(name, factory)
         @lock.synchronize do
-          raise ArgumentError, "there is a tracer #{name} already" if names.include?(name)
+          raise ArgumentError, "tracer #{name} exists already" if names.include?(name)
 
           @own = @own.merge(name => factory).freeze
           @plans = {}.freeze

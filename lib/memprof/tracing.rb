@@ -105,7 +105,7 @@ module Memprof
     def trace_to(path, max_size: nil, when_full: :rotate)
       path = path.to_path if path.respond_to?(:to_path)
       unless path.nil? || path.is_a?(String)
-        raise ArgumentError, "a path is needed, not #{path.inspect}"
+        raise ArgumentError, "path must be a String or a Pathname, not #{path.inspect}"
       end
 
       prepare(:Trace)

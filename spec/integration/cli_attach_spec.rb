@@ -82,7 +82,7 @@ RSpec.describe "memprof attach" do
         sleep
       RUBY
       attachable(code) do |pid, _|
-        expect(refused(pid, "--track")).to match(/: it can't open a socket: Too many open files/)
+        expect(refused(pid, "--track")).to match(/: it cannot open a socket: Too many open files/)
       end
     end
 
@@ -416,7 +416,7 @@ RSpec.describe "memprof attach" do
       expect(lines.gets).to eq("on\n")
     end
     {
-      ["1"] => /expected one of --track, --malloc and --eval FILE/,
+      ["1"] => /expected one of: --track, --malloc, --eval FILE/,
       ["1", "--track", "--malloc"] => /expected one of/,
       ["1", "--track", "--output", "x"] => /--output needs --malloc/,
       ["1", "--malloc", "--native"] => /--native needs --malloc and --output/,
@@ -426,7 +426,7 @@ RSpec.describe "memprof attach" do
       ["--track", "1", "2"] => /unexpected arguments: 2/,
       ["--track", "--for", "-1", "1"] => /invalid --for "-1"/,
       ["--eval", "none.rb", Process.pid] => /cannot read none\.rb: no such file/,
-      ["--eval", "code.rb", "--limit", "3", "1"] => /--limit does not go with --eval/
+      ["--eval", "code.rb", "--limit", "3", "1"] => /--limit cannot be used with --eval/
     }.each do |arguments, message|
       result = run_memprof("attach", *arguments)
       expect([result.stderr.lines.size, result.status.exitstatus]).to eq([1, 2])

@@ -229,7 +229,7 @@ RSpec.describe "memprof boot" do
   end
 
   it "says what is wrong" do
-    expect(run_memprof("boot").stderr).to start_with("memprof: no command given, and there is no Rails app")
+    expect(run_memprof("boot").stderr).to start_with("memprof: no command given, and no Rails app")
     expect(run_memprof("require").stderr).to start_with("memprof: no gem or file given")
     expect(run_memprof("boot", "--min-size", "much",
       "true").stderr).to start_with('memprof: invalid --min-size "much"; ')

@@ -76,8 +76,8 @@ RSpec.describe "memprof core" do
   {
     [] => "FILE or PID is missing; see `memprof help core`",
     %w[/no/such/file] => "cannot read /no/such/file: no such file",
-    %w[FILE] => "can't read FILE: this is not an ELF core file",
-    %w[999999999] => "there is no process 999999999"
+    %w[FILE] => "cannot read FILE: this is not an ELF core file",
+    %w[999999999] => "no such process: 999999999"
   }.each do |words, message|
     it "says what is wrong: memprof core #{words.join(" ")}" do
       expect_refusal(words, message)

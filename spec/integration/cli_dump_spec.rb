@@ -40,7 +40,7 @@ RSpec.describe "memprof dump, start, stop and stats" do
       expect([stderr, status.exitstatus]).to eq(["memprof: cannot write --output -: a file is required\n", 2])
       _, stderr, status = run_memprof("dump", "--pid", program.pid, "--output", "/dev/full")
       expect([stderr, status.exitstatus])
-        .to eq(["memprof: can't write /dev/full: No space left on device\n", 2])
+        .to eq(["memprof: cannot write /dev/full: No space left on device\n", 2])
       expect(program.dumps).to be_empty
     end
   end
@@ -197,8 +197,8 @@ RSpec.describe "memprof dump, start, stop and stats" do
       _, stderr, status = run_memprof("stats", "--pid", program.pid)
       expect([stderr, status.exitstatus]).to eq(
         [
-          "memprof: process #{program.pid}: objects are not tracked: " \
-          "`memprof start` has the process track them\n", 2
+          "memprof: process #{program.pid}: objects are not tracked; " \
+          "run `memprof start` first\n", 2
         ]
       )
       expect(run_memprof("start", "--pid", program.pid, "--sample",
@@ -278,7 +278,7 @@ RSpec.describe "memprof dump, start, stop and stats" do
       "with unknown values" => [%w[dump --pid 1 --contents some],
         /invalid --contents "some"; expected one of: full, truncate/],
       "with a binary that is compressed twice" => [%w[dump --pid 1 --output x.memprof.gz],
-        /compressed inside already/]
+        /compressed already/]
     }.each do |situation, (arguments, message)|
       it "is reported in one line, #{situation}" do
         stdout, stderr, status = run_memprof(*arguments)

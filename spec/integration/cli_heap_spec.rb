@@ -340,7 +340,7 @@ RSpec.describe "memprof, asking a dump" do
     end
 
     it "refuses an ending that says nothing, and a directory that is not there" do
-      { "heap.xyz" => /unknown file extension ".xyz"; expected one of .heapsnapshot/,
+      { "heap.xyz" => /unknown file extension ".xyz"; expected one of: .heapsnapshot/,
         "no/heap.dot" => %r{cannot write OUT no/heap.dot: no such directory} }.each do |out, problem|
         _, stderr, status = memprof("export", cache_dump, out)
         expect(stderr).to match(/\Amemprof: #{problem}.*\n\z/)

@@ -66,9 +66,9 @@ RSpec.describe "memprof malloc" do
     full = "/dev/full"
     skip "there is no #{full}" unless File.chardev?(full)
     expect(run_memprof("malloc", "--output", full, "--", "sort", "--version").stderr)
-      .to eq("memprof: no report: sort could not write it\n")
+      .to eq("memprof: no report: sort cannot write it\n")
     ruby = run_memprof("malloc", "--output", full, "--", RbConfig.ruby, "-e", "1").stderr
-    expect(ruby).to eq("memprof: no dump of malloc: can't write #{full}: No space left on device\n")
+    expect(ruby).to eq("memprof: no dump of malloc: cannot write #{full}: No space left on device\n")
   end
 
   it "names what is wrong" do
@@ -88,6 +88,6 @@ RSpec.describe "memprof malloc" do
         .to eq(["memprof: #{old} is neither a command nor a malloc recording\n", 2])
     end
     expect(run_memprof("malloc", "no-such.malloc").stderr)
-      .to end_with("memprof: there is no recording no-such.malloc, either\n")
+      .to end_with("memprof: no such recording: no-such.malloc\n")
   end
 end

@@ -34,7 +34,7 @@ RSpec.describe "memprof run" do
       stdout, stderr, status = run("--output", "gone/report.txt", "ruby", "-e", "Dir.rmdir('gone'); exit 3")
 
       expect(stdout).to be_empty
-      expect(stderr).to match(%r{\Amemprof: no report of process \d+: can't write .*/gone.*\n\z})
+      expect(stderr).to match(%r{\Amemprof: no report of process \d+: cannot write .*/gone.*\n\z})
       expect(status.exitstatus).to eq(3)
     end
 

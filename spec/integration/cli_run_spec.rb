@@ -217,7 +217,7 @@ RSpec.describe "memprof run" do
       stdout, stderr, status = run("sh", "-c", "echo hello; exit 4")
 
       expect(stdout).to eq("hello\n")
-      expect(stderr).to match(/\Amemprof: nothing to report: the command ran no Ruby.*\n\z/)
+      expect(stderr).to match(/\Amemprof: no report: the command ran no Ruby.*\n\z/)
       expect(status.exitstatus).to eq(4)
     end
 

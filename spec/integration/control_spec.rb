@@ -377,7 +377,7 @@ RSpec.describe "The control socket of memprof/signal" do
     it "is refused to too many, and with invalid options" do
       live do |program|
         leases = Array.new(16) { lease(program) }
-        expect { lease(program) }.to raise_error(Memprof::Control::Broken, /16 commands have this process/)
+        expect { lease(program) }.to raise_error(Memprof::Control::Broken, /16 commands track in this/)
         leases.each(&:close)
         expect { lease(program, sample: 0) }.to raise_error(Memprof::Control::Broken, /sample must be/)
         expect(tracking?(program)).to be(false)
@@ -464,7 +464,7 @@ RSpec.describe "The control socket of memprof/signal" do
         .map { |bytes| JSON.parse(raw(path, bytes)) }
       expect(answers).to all(include("ok" => false, "error" => a_kind_of(String)))
       expect(raw(path, "")).to be_empty
-      expect(raw(path, "{\"do\":")).to include("the connection broke off")
+      expect(raw(path, "{\"do\":")).to include("the connection was closed")
       huge = UNIXSocket.open(path) do |socket|
         socket.write("x" * 200_000)
         socket.read

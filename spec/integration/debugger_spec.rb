@@ -105,7 +105,7 @@ RSpec.describe "The functions for a debugger" do
         expect(stdout).to match(/\A-1\n0\n(.+:.+:.+\n)+0\n-1\n\z/).and match(line)
         expect(stderr.lines).to match [
           "memprof: memprof_stats: objects are not tracked; call Memprof.start first\n",
-          "memprof: memprof_stats: can't write /nowhere/stats.txt: No such file or directory\n"
+          "memprof: memprof_stats: cannot write /nowhere/stats.txt: No such file or directory\n"
         ]
         expect(Dir.children(directory)).to eq ["stats.txt"]
       end

@@ -175,7 +175,7 @@ RSpec.describe "memprof/signal" do
       a_string_including("MEMPROF_SIGNAL=KILL is not a signal that can be caught"),
       a_string_including("unknown format \"xml\""),
       a_string_including("MEMPROF_DIR=/nowhere is not a writable directory"),
-      a_string_including("answers to its signal only: can't make /nowhere/memprof-")
+      a_string_including("answers to its signal only: cannot create /nowhere/memprof-")
     ).or(satisfy { |lines| lines.size == 3 }) # it may end before it gets to make its socket
   end
 
@@ -371,7 +371,8 @@ RSpec.describe "memprof/signal" do
         program.signal
         eventually("a message") { program.stderr.lines.size == 2 }
         expect(program.stderr)
-          .to eq("#{warning}memprof: process #{program.pid}: no dump: no directory for it: set MEMPROF_DIR\n")
+          .to eq("#{warning}memprof: process #{program.pid}: no dump: no directory for stored dumps: " \
+                 "set MEMPROF_DIR\n")
       end
     end
   end
@@ -406,7 +407,7 @@ RSpec.describe "memprof/signal" do
         FileUtils.rm_rf(program.directory)
         program.signal
         eventually("a message") { program.stderr.end_with?("\n") }
-        expect(program.stderr).to match(/\Amemprof: .*: no dump: can't write .* there is no directory .*\n\z/)
+        expect(program.stderr).to match(/\Amemprof: .*: no dump: cannot write .* no such directory: .*\n\z/)
       end
     end
 

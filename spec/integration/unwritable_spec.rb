@@ -85,6 +85,6 @@ RSpec.describe "Results that can't be written" do
       puts JSON.generate(ANY.merge(named).transform_values { |write| outcome { write.call("result") } })
     RUBY
     expect(found.size).to be >= 23
-    expect(others(found, /can't write result: .*directory/)).to eq({})
+    expect(others(found, /cannot write result: .*directory/)).to eq({})
   end
 end

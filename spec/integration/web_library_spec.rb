@@ -312,7 +312,7 @@ RSpec.describe "memprof web --library" do
     File.write(File.join(open_key, ".key"), key, perm: 0o644)
     {
       ["--library", file] => /is not a directory; use --library=DIR FILE/,
-      ["--library", "/proc/nowhere"] => %r{can't keep dumps in /proc/nowhere: },
+      ["--library", "/proc/nowhere"] => %r{cannot store dumps in /proc/nowhere: },
       ["--library", place, "--key", "short"] => /invalid key; expected at least 16 characters/,
       ["--library", open_key] => /is accessible to others; run chmod 600 on it/,
       ["--library", place, "--max-size",

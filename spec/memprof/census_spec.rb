@@ -112,7 +112,7 @@ RSpec.describe "Memprof.count_objects" do
   it "refuses what has no name" do
     [nil, "", :"", 1, Class.new].each do |namespace|
       expect { Memprof.count_objects(namespace) }
-        .to raise_error(ArgumentError, /a class or module with a name is needed, or that name, not /)
+        .to raise_error(ArgumentError, /must be a class or module with a name, or its name, not /)
     end
   end
 

@@ -123,7 +123,7 @@ RSpec.describe "A recording of malloc for Memprof::Core" do
       "`Memprof::Malloc.record(path, addresses: true)`",
       "DIR/app.malloc.child is a recording of another process, PID",
       "DIR/app.malloc.none is not a recording of malloc",
-      "can't read DIR/app.malloc.missing: No such file or directory"
+      "cannot read DIR/app.malloc.missing: No such file or directory"
     ])
   end
 

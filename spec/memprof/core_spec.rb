@@ -318,11 +318,11 @@ RSpec.describe Memprof::Core do
 
   it "says what is wrong" do
     expect { described_class.open("/no/such/file") }
-      .to raise_error(Memprof::Error, %r{can't read /no/such/file: No such})
+      .to raise_error(Memprof::Error, %r{cannot read /no/such/file: No such})
     expect { described_class.open(__FILE__) }
       .to raise_error(Memprof::Error, /core_spec\.rb: this is not an ELF core file/)
     expect { described_class.open(RbConfig.ruby) }.to raise_error(Memprof::Error, /but no core file/)
-    expect { described_class.of(1 << 30) { nil } }.to raise_error(Memprof::Error, /there is no process/)
+    expect { described_class.of(1 << 30) { nil } }.to raise_error(Memprof::Error, /no such process:/)
     described_class.of do |core|
       # Names it, should there be no blocks below.
       expect(core.overview).to include(allocator: "glibc", corruptions: [], skipped: 0)

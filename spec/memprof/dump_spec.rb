@@ -107,7 +107,7 @@ RSpec.describe Memprof do
       require "pty"
       ran = false
       PTY.open do |_, terminal|
-        { { format: :binary } => /binary is not for a terminal/, { compression: :gzip } => /compressed is/ }
+        { { format: :binary } => /binary dump to a terminal/, { compression: :gzip } => /compressed dump/ }
           .each do |options, message|
             expect { described_class.dump(terminal, **options) { ran = true } }
               .to raise_error(ArgumentError, message)
@@ -321,10 +321,10 @@ RSpec.describe Memprof do
 
     it "fails with an error that has what, where and why" do
       expect { described_class.dump_all("no/heap.json") }
-        .to raise_error(Memprof::Error, %r{\Acan't write .*/no/heap.json: there is no directory .*/no\z})
+        .to raise_error(Memprof::Error, %r{\Acannot write .*/no/heap.json: no such directory: .*/no\z})
       expect { described_class.dump_all(".") }.to raise_error(Memprof::Error, /is a directory/)
       expect { described_class.dump_all("/dev/full") }
-        .to raise_error(Memprof::Error, "can't write /dev/full: No space left on device")
+        .to raise_error(Memprof::Error, "cannot write /dev/full: No space left on device")
       expect(Dir.children(".")).to be_empty
     end
 

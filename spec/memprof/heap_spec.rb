@@ -45,11 +45,11 @@ RSpec.describe Memprof::Heap do
 
     it "says which file it can't read, and why" do
       expect { described_class.open("/nowhere/heap.json") }
-        .to raise_error(Memprof::Error, "can't read /nowhere/heap.json: No such file or directory")
+        .to raise_error(Memprof::Error, "cannot read /nowhere/heap.json: No such file or directory")
       expect { described_class.open(__FILE__, index: false) }.to raise_error(Memprof::InvalidDump,
-        /\Acan't read .+heap_spec\.rb: this is not a heap dump; line 1: .*; Memprof\.dump_all, .+ dumps\z/)
+        /\Acannot read .+heap_spec\.rb: this is not a heap dump; line 1: .*; Memprof\.dump_all, .+ dumps\z/)
       expect { described_class.read(StringIO.new("{}\n")) }
-        .to raise_error(Memprof::InvalidDump, /\Acan't read the dump: this is not a heap dump; line 1: /)
+        .to raise_error(Memprof::InvalidDump, /\Acannot read the dump: this is not a heap dump; line 1: /)
       expect { described_class.open(nil) }.to raise_error(TypeError)
     end
 
@@ -89,7 +89,7 @@ RSpec.describe Memprof::Heap do
     end
 
     it "wants something to read" do
-      expect { described_class.read(3) }.to raise_error(ArgumentError, "an IO is needed, not 3")
+      expect { described_class.read(3) }.to raise_error(ArgumentError, "io must be an IO, not 3")
     end
   end
 

@@ -156,7 +156,7 @@ RSpec.describe Memprof::Iseqs do
     expect(iseqs.by(:location).map(&:name).last).to eq "(no name):0"
     expect(iseqs.by(:location).first.entries.map(&:count)).to eq [1, 2, 1, 1, 1, 1]
     expect { iseqs.by(:colour) }
-      .to raise_error(ArgumentError, "unknown key :colour; known keys: file, method, label, location")
+      .to raise_error(ArgumentError, "unknown key :colour; expected one of: file, method, label, location")
   end
 
   it "has entries that are facts" do
@@ -174,7 +174,7 @@ RSpec.describe Memprof::Iseqs do
     expect("#{iseqs}\n#{iseqs.to_s(limit: 1)}").to match_snapshot("iseqs")
     expect(iseqs.to_markdown(limit: 2)).to match_snapshot("iseqs.md")
     expect(iseqs.to_s(color: true)).to include("\e[1m10 instruction sequences, 5.3 KiB\e[0m")
-    expect { iseqs.to_s(limit: 0) }.to raise_error(ArgumentError, /limit must be an Integer above 0, not 0/)
+    expect { iseqs.to_s(limit: 0) }.to raise_error(ArgumentError, /limit must be a positive Integer, not 0/)
   end
 
   it "is written as text, JSON and Markdown" do

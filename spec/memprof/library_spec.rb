@@ -174,7 +174,7 @@ RSpec.describe Memprof::Library do
   it "says why it can't be used" do
     File.write(File.join(root, "file"), "")
     expect { described_class.new(File.join(root, "file")) }
-      .to raise_error(Memprof::Error, /can't keep dumps in/)
+      .to raise_error(Memprof::Error, /cannot store dumps in/)
     with_file_system("ro") do |place|
       expect { described_class.new(place) }.to raise_error(Memprof::Error, /Read-only file system/)
     end
@@ -224,7 +224,7 @@ RSpec.describe Memprof::Library do
       expect { described_class.of(directory) }.to raise_error(Memprof::Error, /too short/)
       File.unlink(path)
       File.symlink("/etc/hostname", path)
-      expect { described_class.of(directory) }.to raise_error(Memprof::Error, /can't read/)
+      expect { described_class.of(directory) }.to raise_error(Memprof::Error, /cannot read/)
       File.unlink(path)
       File.mkfifo(path, 0o600)
       expect { described_class.of(directory) }.to raise_error(Memprof::Error, /not a regular file/)

@@ -133,7 +133,7 @@ RSpec.describe "Memprof::Malloc" do
 
   it "refuses a sample that is no size" do
     ["much", "0", -1, 1 << 32, 2.5].each do |sample|
-      expect { Memprof::Malloc.start(sample: sample) }.to raise_error(ArgumentError, /size|between/)
+      expect { Memprof::Malloc.start(sample: sample) }.to raise_error(ArgumentError, /size|must be/)
     end
   end
 
@@ -237,9 +237,9 @@ RSpec.describe "Memprof::Malloc" do
     "dump:1" => 'unknown setting "dump" in MEMPROF_MALLOC',
     "dump_path" => "dump_path has no value",
     "record:" => "record has no value",
-    "record:/tmp" => "can't write /tmp: it is a directory",
-    "record:rec,native:maybe" => 'native is neither true nor false: "maybe"',
-    "table:-1" => 'table is not a number: "-1"',
+    "record:/tmp" => "cannot write /tmp: it is a directory",
+    "record:rec,native:maybe" => 'native must be true or false, not "maybe"',
+    "table:-1" => 'table must be a number, not "-1"',
     "\xff:1".b => 'unknown setting "\xFF" in MEMPROF_MALLOC'
   }.each do |settings, message|
     it "runs the program without MEMPROF_MALLOC=#{settings.inspect}, and says why" do

@@ -281,7 +281,8 @@ RSpec.describe Memprof::Middleware do
       app = ->(_env) { [200, {}, []] }
       { limit: [0, "5"], sample: [-1, 1.5], only: ["/path"], io: [5] }.each do |name, values|
         values.each do |value|
-          expect { described_class.new(app, name => value) }.to raise_error(ArgumentError, /\A#{name}: wants/)
+          expect { described_class.new(app, name => value) }
+            .to raise_error(ArgumentError, /\A#{name} must be/)
         end
       end
       expect { described_class.new(app, bogus: 1) }.to raise_error(ArgumentError, /bogus/)

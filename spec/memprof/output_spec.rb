@@ -79,19 +79,19 @@ RSpec.describe Memprof::Output do
 
     it "in a missing directory is an error that says so" do
       expect { described_class.write("missing/report.txt", "done") }
-        .to raise_error(Memprof::Error, "can't write missing/report.txt: there is no directory missing")
+        .to raise_error(Memprof::Error, "cannot write missing/report.txt: no such directory: missing")
     end
 
     it "that is a directory is an error that says so" do
       Dir.mkdir("reports")
       expect { described_class.write("reports", "done") }
-        .to raise_error(Memprof::Error, "can't write reports: it is a directory")
+        .to raise_error(Memprof::Error, "cannot write reports: it is a directory")
     end
 
     it "that can't be renamed leaves nothing behind" do
       allow(File).to receive(:rename).and_raise(Errno::EACCES)
       expect { described_class.write("report.txt", "done") }
-        .to raise_error(Memprof::Error, "can't write report.txt: Permission denied")
+        .to raise_error(Memprof::Error, "cannot write report.txt: Permission denied")
       expect(Dir.children(".")).to be_empty
     end
 
@@ -101,10 +101,10 @@ RSpec.describe Memprof::Output do
     end
 
     it "that is no path is an ArgumentError" do
-      expect { described_class.write("", "done") }.to raise_error(ArgumentError, /empty path/)
+      expect { described_class.write("", "done") }.to raise_error(ArgumentError, /path is empty/)
       expect { described_class.write("a\0b", "done") }.to raise_error(ArgumentError, /null byte/)
       expect { described_class.write(42, "done") }
-        .to raise_error(ArgumentError, "a path or an IO is needed, not 42")
+        .to raise_error(ArgumentError, "path_or_io must be a path or an IO, not 42")
     end
   end
 
@@ -116,7 +116,7 @@ RSpec.describe Memprof::Output do
 
     it "that is full is an error that says so", if: File.exist?("/dev/full") do
       expect { described_class.write("/dev/full", "done") }
-        .to raise_error(Memprof::Error, "can't write /dev/full: No space left on device")
+        .to raise_error(Memprof::Error, "cannot write /dev/full: No space left on device")
       expect(File.stat("/dev/full")).to be_chardev
     end
 
@@ -168,7 +168,7 @@ RSpec.describe Memprof::Output do
     it "on a full disk is an error at once, not when the process ends", if: File.exist?("/dev/full") do
       full = File.open("/dev/full", "w")
       expect { described_class.write(full, "done") }
-        .to raise_error(Memprof::Error, "can't write to /dev/full: No space left on device")
+        .to raise_error(Memprof::Error, "cannot write to /dev/full: No space left on device")
     ensure
       expect { full.close }.to raise_error(Errno::ENOSPC) # what is left in its buffer
     end
@@ -177,7 +177,7 @@ RSpec.describe Memprof::Output do
       reader, writer = IO.pipe
       reader.close
       expect { described_class.write(writer, "done") }
-        .to raise_error(Memprof::Error, "can't write to IO: Broken pipe") { |error|
+        .to raise_error(Memprof::Error, "cannot write to IO: Broken pipe") { |error|
           expect(error.cause).to be_a(Errno::EPIPE)
         }
     end
@@ -185,7 +185,7 @@ RSpec.describe Memprof::Output do
     it "that is closed is an error that says so" do
       closed = File.open("log", "w").tap(&:close)
       expect { described_class.write(closed, "done") }
-        .to raise_error(Memprof::Error, "can't write to log: closed stream")
+        .to raise_error(Memprof::Error, "cannot write to log: closed stream")
     end
   end
 

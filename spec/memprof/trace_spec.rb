@@ -83,16 +83,16 @@ RSpec.describe Memprof, ".trace" do
 
     it "is a file that can't be written, before the block runs" do
       expect { described_class.trace("/nowhere/x") { raise } }
-        .to raise_error(Memprof::Error, "can't write /nowhere/x: there is no directory /nowhere")
+        .to raise_error(Memprof::Error, "cannot write /nowhere/x: no such directory: /nowhere")
       expect { described_class.trace(directory) { raise } }.to raise_error(Memprof::Error, /is a directory/)
-      expect { described_class.trace(7) { raise } }.to raise_error(ArgumentError, /a path or an IO is needed/)
+      expect { described_class.trace(7) { raise } }.to raise_error(ArgumentError, /a path or an IO, not/)
     end
 
     it "is a report that can't be written, unless something else went wrong", :aggregate_failures do
       expect { described_class.trace("/dev/full") { 1 } }
-        .to raise_error(Memprof::Error, "can't write /dev/full: No space left on device")
+        .to raise_error(Memprof::Error, "cannot write /dev/full: No space left on device")
       expect { expect { described_class.trace("/dev/full") { raise "mine" } }.to raise_error("mine") }
-        .to output(%r{\Amemprof: the trace is lost: can't write /dev/full: No space left .*\n\z}).to_stderr
+        .to output(%r{\Amemprof: the trace is lost: cannot write /dev/full: No space left .*\n\z}).to_stderr
     end
   end
 

@@ -154,7 +154,7 @@ RSpec.describe Memprof::Tracer do
   it "continues when it can't write, and warns once" do
     tracer = described_class.new(app, path: "/dev/full")
     expect { 3.times { expect(tracer.call({}).first).to eq(200) } }
-      .to output("memprof: the tracer cannot write its report: can't write /dev/full: " \
+      .to output("memprof: the tracer cannot write its report: cannot write /dev/full: " \
                  "No space left on device; said only once\n").to_stderr
   end
 
@@ -162,9 +162,9 @@ RSpec.describe Memprof::Tracer do
     expect { described_class.new(app, tracers: :disc) }.to raise_error(ArgumentError, /unknown tracer :disc/)
     expect { described_class.new(app, scope: :host) }.to raise_error(ArgumentError, /unknown scope :host/)
     { max_size: 0, one_in: 1.5, per_second: -1, when_full: :delete }.each do |name, value|
-      expect { described_class.new(app, name => value) }.to raise_error(ArgumentError, /#{name}: wants/)
+      expect { described_class.new(app, name => value) }.to raise_error(ArgumentError, /#{name} must be/)
     end
-    expect { described_class.new(app, only: 1) }.to raise_error(ArgumentError, /something callable, got 1/)
+    expect { described_class.new(app, only: 1) }.to raise_error(ArgumentError, /callable, not 1/)
   end
 
   it "writes where Memprof.trace_filename says, if that is set" do

@@ -96,6 +96,6 @@ RSpec.describe Memprof::Tracers do
     complete = proc { %i[start finish report].each { |name| define_method(name) { {} } } }
     expect {
       described_class.register(:gc, &complete)
-    }.to raise_error(ArgumentError, "there is a tracer gc already")
+    }.to raise_error(ArgumentError, "tracer gc exists already")
   end
 end

@@ -60,7 +60,7 @@ impl Measure {
             let known: Vec<&str> = MEASURES.iter().map(|field| field.name()).collect();
             let known = known.join(", ");
             Error::Question(format!(
-                "no sum or order by {name:?}; expected one of: {known}"
+                "unknown field {name:?} for a sum or an order; expected one of: {known}"
             ))
         })
     }

@@ -223,7 +223,7 @@ impl Write for Output {
                 Err(error) => return Err(error),
             }
         }
-        Err(io::Error::other("the dump was given up"))
+        Err(io::Error::other("the dump was aborted"))
     }
 
     fn flush(&mut self) -> io::Result<()> {

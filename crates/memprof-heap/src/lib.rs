@@ -80,8 +80,6 @@ pub struct Source {
     pub first_skipped: Option<u64>,
     /// Number of references to addresses without an object in the dump.
     pub missing: u64,
-    /// Whether the contents of strings are missing, as there was no space for them.
-    pub without_texts: bool,
     /// memprof's own objects, which are excluded from all totals.
     #[serde(default)]
     pub own: Own,

@@ -181,7 +181,6 @@ fn source(outcome: Outcome, path: Option<&Path>) -> Source {
         skipped: outcome.skipped,
         first_skipped: outcome.first_skipped,
         missing: 0,
-        without_texts: false,
         own: Default::default(),
     }
 }

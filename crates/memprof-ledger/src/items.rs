@@ -164,7 +164,7 @@ impl Ledger {
                 }
                 add(
                     "malloc_free",
-                    "free memory that malloc keeps",
+                    "freed, not returned to the system",
                     malloc.free,
                     Estimate,
                 );

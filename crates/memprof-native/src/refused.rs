@@ -17,7 +17,7 @@ pub enum Refused {
         /// The system's error.
         error: String,
     },
-    /// The file of a recording can't be written; the system's error.
+    /// The file of a recording cannot be written; the system's error.
     File(String),
     /// The process was forked while another thread was changing the tables.
     Forked,

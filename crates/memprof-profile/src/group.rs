@@ -99,7 +99,7 @@ impl fmt::Display for UnknownWord {
         } = self;
         write!(
             formatter,
-            "unknown {what} {word:?}: expected one of {}",
+            "unknown {what} {word:?}; expected one of: {}",
             choices.join(", ")
         )
     }

@@ -24,7 +24,7 @@ impl From<io::Error> for Error {
 impl fmt::Display for Error {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::NoRecording => out.write_str("no recording of malloc"),
+            Error::NoRecording => out.write_str("it is not a recording of malloc"),
             Error::Io(error) => error.fmt(out),
         }
     }

@@ -65,7 +65,7 @@ module Memprof
       def initialize(**values)
         values = { format: :text, value: :allocated_bytes, color: :never }.merge(values)
         READERS.each_key { |name| instance_variable_set(:"@#{name}", values[name]) }
-        raise ArgumentError, "unknown format: #{format}" unless EXTENSIONS.key?(format)
+        raise ArgumentError, "unknown format #{format.inspect}" unless EXTENSIONS.key?(format)
 
         @stack ||= STACKED.include?(format) ? 64 : 1
       end

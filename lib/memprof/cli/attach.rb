@@ -55,11 +55,11 @@ module Memprof
       def check_options
         modes = DOES.keys.select { |mode| @options[mode] }
         unless modes.one?
-          raise UsageError, "expected one of --track, --malloc and --eval FILE; see `memprof help attach`"
+          raise UsageError, "expected one of: --track, --malloc, --eval FILE; see `memprof help attach`"
         end
 
         @mode = modes.first
-        refuse_options(%i[for sample sample_bytes limit], "does not go with --eval") if @mode == :eval
+        refuse_options(%i[for sample sample_bytes limit], "cannot be used with --eval") if @mode == :eval
         refuse_options(%i[output sample_bytes], "needs --malloc") unless @mode == :malloc
         refuse_options(%i[native stack], "needs --malloc and --output") unless @options[:output]
         refuse_options(%i[limit], "does not go with --output") if @options[:output]
@@ -77,7 +77,7 @@ module Memprof
           answer = yield(recording)
           recording.rewind
           Output.open(path) { |file| IO.copy_stream(recording, file) }
-          @terminal.hint("Next: memprof malloc #{path}")
+          @terminal.hint("Next: memprof malloc #{Suggestion.word(path)}")
           answer
         end
       end

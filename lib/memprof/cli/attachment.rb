@@ -252,7 +252,7 @@ module Memprof
       def receive(seconds)
         Control::Wire.read(@socket, seconds: seconds, limit: LIMIT, ahead: @ahead) || ended
       rescue Control::Broken => e
-        refuse(:failed, "its answer can't be read: #{Printable.line(e.message)}")
+        refuse(:failed, "its answer cannot be read: #{Printable.line(e.message)}")
       end
 
       # All threads of an ending process are killed first.

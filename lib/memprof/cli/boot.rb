@@ -51,7 +51,7 @@ module Memprof
         return [RbConfig.ruby, "-e", GEMS] if File.file?("Gemfile")
 
         raise UsageError,
-          "no command given, and there is no Rails app or Gemfile here; see `memprof help boot`"
+          "no command given, and no Rails app or Gemfile here; see `memprof help boot`"
       end
 
       def run(command)

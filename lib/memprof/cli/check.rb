@@ -62,8 +62,8 @@ module Memprof
       def check_baseline(path)
         return check_report(path) if File.exist?(path)
 
-        raise UsageError,
-          "no baseline #{path}; write it with `memprof check --baseline #{path} --update -- COMMAND`"
+        raise UsageError, "no baseline #{path}; " \
+          "write it with `memprof check --baseline #{Suggestion.word(path)} --update -- COMMAND`"
       end
 
       # The reports of all runs; the exit status of the command if it fails.

@@ -9,7 +9,7 @@ module Memprof
         def take(target, dump, destination)
           dump.open do |file|
             # Checked again: the name may belong to another file by now.
-            raise Error, "can't read #{dump}: it does not belong to process #{target.pid}" unless
+            raise Error, "cannot read #{dump}: it does not belong to process #{target.pid}" unless
               target.ours?(file.stat)
 
             Output.open(destination) { |io| IO.copy_stream(file, io) }

@@ -135,7 +135,7 @@ module Memprof
         kind = FileKind.of(path)
         return if kind.nil? || kinds.include?(kind)
 
-        raise UsageError, "#{path} is not #{wanted} (it is #{FileKind.sentence(kind, path)})"
+        raise UsageError, "#{path} is not #{wanted} (it is #{FileKind.sentence(kind, Suggestion.word(path))})"
       end
 
       # Checks the argument OUT: existing files are only overwritten with --force; devices and pipes always.
@@ -148,7 +148,7 @@ module Memprof
         raise UsageError, "#{out} already exists; use --force to replace it"
       end
 
-      def output_format = @options.fetch(:format, :text)
+      def output_format = option(:format)
 
       # Layout options of a Page: for a screen, or for a file or a program.
       def screen

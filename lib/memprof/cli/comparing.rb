@@ -12,36 +12,36 @@ module Memprof
   module CLI
     # Prints a comparison of reports, for `memprof diff` and `memprof check`.
     class Comparing
-      FORMATS = %i[text json csv markdown github junit].freeze
       BY = %i[line class gem].freeze
-      LIMIT = 20
-      LIMIT_OF_GROUPS = 5
+      GROUPS = 5 # rows of the tables by class and gem, without a limit
       COLUMNS = {
         allocated_bytes: ["Allocated", :growth], allocated_objects: ["Objects", :more],
         retained_bytes: ["Retained", :growth], retained_objects: ["Objects", :more]
       }.freeze
-      private_constant :LIMIT, :LIMIT_OF_GROUPS, :COLUMNS
+      private_constant :GROUPS, :COLUMNS
 
       Words = Memprof::Check::Wording
       private_constant :Words
 
-      # Options: `format:`, `by:`, `limit:`.
-      def initialize(comparison, outcomes, options)
+      # Options: `by:`, `limit:`. `rows`: of a table by line, or of the only one.
+      def initialize(comparison, outcomes, options, format:, rows:)
         @comparison = comparison
         @outcomes = outcomes
         @options = options
+        @format = format
+        @rows = rows
       end
 
       def failed? = @outcomes.any?(&:failed)
 
       # The comparison in a format. `width` is the width of the screen, if any.
       def to_s(width: nil, paint: Paint.new)
-        case format = @options.fetch(:format, :text)
+        case @format
         when :json then "#{JSON.pretty_generate(document)}\n"
         when :github then Memprof::Check::Github.new(@comparison, @outcomes, **limit).to_s
         when :junit then Memprof::Check::Junit.new(@comparison, @outcomes, **limit).to_s
         when :csv then listing(@options.fetch(:by, :line)).to_csv
-        else page(width, paint).to(format)
+        else page(width, paint).to(@format)
         end
       end
 
@@ -94,9 +94,9 @@ module Memprof
       end
 
       def sections
-        return { @options[:by] => @options.fetch(:limit, LIMIT) } if @options[:by]
+        return { @options[:by] => @rows } if @options[:by]
 
-        BY.to_h { |name| [name, @options.fetch(:limit, name == :line ? LIMIT : LIMIT_OF_GROUPS)] }
+        BY.to_h { |name| [name, name == :line || @options[:limit] ? @rows : GROUPS] }
       end
 
       def section(page, name, limit)

@@ -16,7 +16,7 @@ module Memprof
       end
 
       def compared(before, after)
-        Memprof::Check::Comparison.of_files(before, after, measure: @options.fetch(:sort, :allocated_bytes),
+        Memprof::Check::Comparison.of_files(before, after, **{ measure: @options[:sort] }.compact,
           internal: @options.fetch(:internal, false))
       rescue ArgumentError => e
         raise UsageError, e.message
@@ -27,7 +27,7 @@ module Memprof
         outcomes = limits.judge(comparison)
         failed = outcomes.find(&:failed)
         comparison = comparison.by(failed.measure) if failed && !@options[:sort]
-        comparing = Comparing.new(comparison, outcomes, @options)
+        comparing = Comparing.new(comparison, outcomes, @options, format: output_format, rows: option(:limit))
         status = deliver(comparing.to_s(**screen))
         status.zero? && comparing.failed? ? 1 : status
       end

@@ -51,7 +51,7 @@ module Memprof
 
       def dump_options(output)
         Memprof::Dump::Options.new(output == "-" ? nil : output, format: @options[:format],
-          values: @options.fetch(:contents, :full))
+          values: option(:contents))
       rescue ArgumentError => e
         raise UsageError, e.message
       end
@@ -95,7 +95,7 @@ module Memprof
         if Memprof::Core.core?(path)
           return Memprof::Core.open(path).write(file, options, blocks: @options[:blocks])
         end
-        raise UsageError, "--blocks takes blocks of malloc from a core file" if @options[:blocks]
+        raise UsageError, "--blocks needs a core file, and #{@input} is not one" if @options[:blocks]
 
         Native.convert(path, file.fileno, options.to_native)
       rescue InvalidDump => e

@@ -54,7 +54,7 @@ module Memprof
       private
 
       def compare_reports(files)
-        raise UsageError, "#{files.size} reports; memprof diff compares two" unless files.size == 2
+        raise UsageError, "expected two reports, not #{files.size}" unless files.size == 2
 
         refuse_options(DUMPS_ONLY, "is only for dumps")
         choose(:by, Comparing::BY)

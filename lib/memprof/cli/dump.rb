@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-require "shellwords"
 require_relative "../dump/options"
 
 module Memprof
@@ -92,8 +91,7 @@ module Memprof
         seconds = option(:timeout)
         out = @options[:blocks] ? with_blocks(target, out, @wanted) : dump_of(target, out, @wanted, seconds)
         @terminal.puts(out)
-        path = Shellwords.escape(CLI.text_or_bytes(out))
-        @terminal.warn("#{Units.bytes(File.size(out))}; next: memprof leaks #{path}")
+        @terminal.warn("#{Units.bytes(File.size(out))}; next: memprof leaks #{Suggestion.word(out)}")
       end
     end
   end

@@ -50,7 +50,7 @@ module Memprof
       def by_ending(out)
         ending = FORMATS.values.flatten.select { |known| out.downcase.end_with?(known) }.max_by(&:length)
         FORMATS.key(FORMATS.values.find { |endings| endings.include?(ending) }) ||
-          raise(UsageError, "unknown file extension \"#{File.extname(out)}\"; expected one of " \
+          raise(UsageError, "unknown file extension \"#{File.extname(out)}\"; expected one of: " \
                             "#{FORMATS.values.flatten.join(", ")} (or give --format)")
       end
 

@@ -124,6 +124,11 @@ module Memprof
         end
       end
 
+      # One object in N. A size stays a text: with --malloc, --sample was what --sample-bytes is.
+      class Sample < Count
+        def read(given) = super || (given if Flags::SIZE.read(given))
+      end
+
       # A step of `memprof subset`: they are taken in the order in which they are given.
       class Step < Reader
         def read(given) = given

@@ -72,12 +72,13 @@ module Memprof
 
       # Of the answers that have rows.
       FORMATS = %i[text json csv markdown].freeze
+      COMPARISONS = [*FORMATS, :github, :junit].freeze
       HEAPS = "memory leaks top histogram query show path tree diff export stats dups slots subset console"
       LISTS = "stack memory leaks top histogram query show path tree trace stats dups slots subset"
       MEASURES = words(:allocated_bytes, :allocated_objects, :retained_bytes, :retained_objects)
       CONTENTS = words { Memprof::Dump::Options::VALUES }
       private_constant :ON, :TEXT, :COUNT, :FRAMES, :LARGE_SIZE, :TIME, :MOMENT, :REGEXP, :PERCENTAGE, :SHARE,
-        :INCREASE, :RETAINED, :SIGNAL, :PORT, :STEP, :HEAPS, :LISTS, :MEASURES, :CONTENTS
+        :INCREASE, :RETAINED, :SIGNAL, :PORT, :STEP, :COMPARISONS, :HEAPS, :LISTS, :MEASURES, :CONTENTS
 
       TABLE = [
         # A process.
@@ -120,8 +121,7 @@ module Memprof
         flag("--peak", ON,
           "run" => "also find when memory use peaked, and which lines had allocated it"),
         flag("--sample N", COUNT, "check track start" => ["track one object in N, and scale up", 1]),
-        # With --malloc it was what --sample-bytes is.
-        flag("--sample N", TEXT, "run" => ["track one object in N, and scale up", 1]),
+        flag("--sample N", Flag::Sample.new, "run" => ["track one object in N, and scale up", 1]),
         flag("--sample N", SIZE, "attach" => "with --track: track one object in N, and scale up"),
         flag("--sample-bytes SIZE", SIZE,
           "run" => "with --malloc: record one block in SIZE bytes, as 512KiB",
@@ -191,12 +191,12 @@ module Memprof
 
         # Which rows there are, and in which order.
         flag("--by WHAT", words { Histogram::BY },
-          "histogram" => "class (default), line, gem, ...: see below"),
+          "histogram" => ["class, line, gem, ...: see below", :class]),
         flag("--by WHAT", words(:object, :class),
           "tree" => "object (default), or class to merge the objects of a class"),
         flag("--by WHAT", words { Diff::BY | Comparing::BY },
           "diff" => "dumps: class, type, site, file; reports: only line, class, gem"),
-        flag("--by WHAT", words(:line, :class, :gem), "check" => "only a table by line, class or gem"),
+        flag("--by WHAT", words { Comparing::BY }, "check" => "only a table by line, class or gem"),
         flag("--by WHAT", words(:action, :path, :status, :exception), "trace" => [nil, :action]),
         flag("--then WHAT", words { Histogram::BY - %i[namespace superclass] },
           "histogram" => "split each group by this"),
@@ -217,7 +217,7 @@ module Memprof
           "run" => "value in collapsed, speedscope and firefox: allocated_bytes (default), " \
                    "allocated_objects, retained_bytes, retained_objects"),
         flag("--value WHAT", words(:peak, :leaked, :allocated),
-          "malloc" => "bytes in trees and in formats with stacks: peak (default), leaked, allocated"),
+          "malloc" => ["bytes in trees and in formats with stacks: peak, leaked or allocated", :peak]),
         flag("--fail", ON, "leaks" => "exit with 1 if something grows, with 2 if that is unknown"),
         flag("--own PATTERN", TEXT, "leaks" => "the application is the files whose paths match this regexp"),
         flag("--threshold PERCENT", SHARE,
@@ -236,7 +236,7 @@ module Memprof
           "run" => "first N entries of each table (default: 20; for json and memory_profiler 50)",
           "check" => ["the first N of each table", 20],
           "boot require" => ["the first N gems and files", 10],
-          "malloc" => "the first N lines of the table (default: 20; for a recording 10)",
+          "malloc" => ["the first N rows of each table; for a recording, 10 lines", 20],
           "attach" => "the first N lines (default: all; with --malloc 20)",
           "leaks" => ["the first N findings", 3],
           "top query" => ["the first N objects", 20],
@@ -259,22 +259,22 @@ module Memprof
 
         # How the answer is written.
         flag("-f, --format FORMAT", words { Autorun::Settings::EXTENSIONS.keys },
-          "run" => "text (default), json, markdown, memory_profiler; with call stacks: collapsed, " \
-                   "speedscope, firefox, pprof"),
-        flag("-f, --format FORMAT", words { Comparing::FORMATS }, "check" => [nil, :text]),
+          "run" => ["text, json, markdown, memory_profiler; with call stacks: collapsed, speedscope, " \
+                    "firefox, pprof", :text]),
+        flag("-f, --format FORMAT", words(*COMPARISONS), "check" => [nil, :text]),
         flag("-f, --format FORMAT", words(:text, :json, :markdown, :collapsed, :speedscope),
-          "boot require" => "text (default), json, markdown; as flame graph: collapsed, speedscope"),
+          "boot require" => ["text, json, markdown; as flame graph: collapsed, speedscope", :text]),
         flag("-f, --format FORMAT",
           words(:text, :json, :heaptrack, :massif, :collapsed, :speedscope, :firefox, :pprof),
-          "malloc" => "a recording as text, json, heaptrack, massif, collapsed, speedscope, firefox or " \
-                      "pprof"),
+          "malloc" => ["a recording as text, json, heaptrack, massif, collapsed, speedscope, firefox or " \
+                       "pprof", :text]),
         flag("-f, --format FORMAT", words { Memprof::Dump::Options::FORMATS },
           "dump" => "memprof (JSON lines), objspace (as ObjectSpace.dump_all), binary, heap_dump " \
                     "(default: by --output, else the process decides)",
           "convert" => "memprof, objspace, binary, heap_dump (default: by the extension of OUT)"),
         flag("-f, --format FORMAT", words(*FORMATS), LISTS => [nil, :text]),
-        flag("-f, --format FORMAT", words { FORMATS | Comparing::FORMATS },
-          "diff" => "text (default), json, csv, markdown; reports: github, junit"),
+        flag("-f, --format FORMAT", words(*COMPARISONS),
+          "diff" => ["text, json, csv, markdown; reports: github, junit", :text]),
         flag("-f, --format FORMAT", words { Export::FORMATS.keys },
           "export" => "see below (default: by the extension of OUT)"),
         flag("-f, --format FORMAT", words(:text, :json), "core" => [nil, :text]),
@@ -285,7 +285,7 @@ module Memprof
                     "decides)",
           "leaks" => "with PID: contents of strings etc. in the dumps that it leaves: full, truncate, " \
                      "hash, length, none (default: none)",
-          "convert" => "contents of strings etc.: full (default), truncate, hash, length, none",
+          "convert" => ["contents of strings etc.: full, truncate, hash, length, none", :full],
           was: "--values"),
         flag("--scale-bytes", ON, "run" => "memory_profiler: 16.66 kB instead of 16660"),
         flag("--color WHEN", words(:auto, :always, :never), "run" => [nil, :auto]),

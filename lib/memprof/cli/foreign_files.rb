@@ -34,14 +34,14 @@ module Memprof
         def open
           file = ForeignFiles.open(@directory, path, @name, "file")
           begin
-            raise Error, "can't read #{self}: not a regular file" unless file.stat.file?
+            raise Error, "cannot read #{self}: not a regular file" unless file.stat.file?
 
             yield(file)
           ensure
             file.close
           end
         rescue SystemCallError => e
-          raise Error, "can't read #{self}: #{Output.reason(e)}"
+          raise Error, "cannot read #{self}: #{Output.reason(e)}"
         end
 
         # Yields a path of this process by which to connect to the entry, if it is a socket.

@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require "json"
-require "shellwords"
 require_relative "../wording"
 
 module Memprof
@@ -32,7 +31,7 @@ module Memprof
         heap
       rescue Memprof::Error => e
         refuse_other_kind(path, "a heap dump", :heap, :core)
-        raise UsageError, "cannot read #{path}: #{e.message.delete_prefix("can't read #{path}: ")}"
+        raise UsageError, "cannot read #{path}: #{e.message.delete_prefix("cannot read #{path}: ")}"
       end
 
       def blocks_of(path)
@@ -97,18 +96,12 @@ module Memprof
         gone = steps.flatten.any? { |word| word == "-" || File.pipe?(word) }
         return if output_format != :text || steps.empty? || gone
 
-        commands = steps.map { |arguments, _| "memprof #{arguments.map { |text| shell(text) }.join(" ")}" }
+        commands = steps.map { |words, _| "memprof #{words.map { |word| Suggestion.word(word) }.join(" ")}" }
         width = commands.map(&:length).max
         beside = steps.zip(commands).map { |(_, purpose), command| "  #{command.ljust(width)}  #{purpose}" }
         above = steps.zip(commands).map { |(_, purpose), command| "  #{purpose}:\n    #{command}" }
         lines = beside.all? { |line| line.length <= WIDEST } ? beside : above
         @terminal.hint("\nNext:\n#{lines.join("\n")}")
-      end
-
-      # Quotes look better than a backslash before every blank of a query.
-      def shell(text)
-        text = CLI.text_or_bytes(text)
-        text.match?(/[\s"]/) && !text.match?(/['\n]/) ? "'#{text}'" : Shellwords.escape(text)
       end
 
       def address(text)

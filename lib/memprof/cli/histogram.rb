@@ -4,16 +4,13 @@ module Memprof
   module CLI
     # `memprof histogram`: objects in groups.
     class Histogram < HeapCommand
-      BY = %i[
-        class type file line application gem method generation age size length shape slot imemo namespace
-        superclass root
-      ].freeze
       HEADINGS = {
         class: "Class", type: "Type", file: "File", line: "Allocated at", application: "Application",
-        gem: "Gem", method: "Method", age: "Age", generation: "Generation", size: "Shallow size",
+        gem: "Gem", method: "Method", generation: "Generation", age: "Age", size: "Shallow size",
         length: "Length", shape: "Shape", slot: "Slot", imemo: "imemo type", namespace: "Namespace",
         superclass: "Class", root: "Root"
       }.freeze
+      BY = HEADINGS.keys.freeze
       private_constant :HEADINGS
 
       SUMMARY = "groups the objects of a dump by class, line, age, ..."
@@ -90,11 +87,11 @@ module Memprof
       end
 
       def title
-        [@options.fetch(:by, :class), @options[:then]].compact.map { |by| HEADINGS.fetch(by) }.join(", then ")
+        [option(:by), @options[:then]].compact.map { |by| HEADINGS.fetch(by) }.join(", then ")
       end
 
       # Paths are cut on the left.
-      def place? = %i[line file].include?(@options.fetch(:by, :class)) && !@options[:then]
+      def place? = %i[line file].include?(option(:by)) && !@options[:then]
 
       def add(listing, row, above, depth)
         keys = above + [key(row, depth)]
@@ -112,7 +109,7 @@ module Memprof
         key = row[:key]
         return "(unknown)" if key.nil?
 
-        by = @options.fetch(depth.zero? || !@options[:then] ? :by : :then, :class)
+        by = option(depth.zero? || !@options[:then] ? :by : :then)
         %i[line file].include?(by) && output_format != :csv ? Cell.place(key.to_s) : key.to_s
       end
     end

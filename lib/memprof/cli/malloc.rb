@@ -42,12 +42,10 @@ module Memprof
           memprof malloc before.malloc after.malloc
           memprof malloc --format heaptrack -o import.heaptrack import.malloc
       TEXT
-      LIMIT = 20
-      SHOWN = 10
       RECORDINGS_ONLY = %i[format value tree callers functions function from to suppressions].freeze
       # Views shown instead of the tables.
       VIEWS = %i[tree callers functions function].freeze
-      private_constant :VIEWS, :LIMIT, :SHOWN, :RECORDINGS_ONLY
+      private_constant :VIEWS, :RECORDINGS_ONLY
 
       def call(arguments)
         raise UsageError, "no command given; see `memprof help malloc`" if arguments.empty?
@@ -83,7 +81,7 @@ module Memprof
         why =
           case note
           when /reported/ then return
-          when /failed/ then "could not write it"
+          when /failed/ then "cannot write it"
           when /records/ then "ended by exec, #{Program.ruby?(command) ? "exit!" : "_exit"} or a signal"
           else "is linked statically, or ran no Ruby"
           end
@@ -105,7 +103,7 @@ module Memprof
         if File.file?(path)
           @terminal.warn("#{path} is not a malloc recording, either")
         elsif path.end_with?(".malloc")
-          @terminal.warn("there is no recording #{path}, either")
+          @terminal.warn("no such recording: #{path}")
         end
       end
 
@@ -125,7 +123,7 @@ module Memprof
         return compare(path, later) if later
 
         recording = open_recording(path)
-        case format = @options.fetch(:format, :text)
+        case format = option(:format)
         when :text then deliver(text_of(recording))
         when :json then deliver("#{json_of(recording)}\n")
         else export(recording, format)
@@ -152,25 +150,24 @@ module Memprof
 
       def compare(path, later)
         comparison = open_recording(path).compare(open_recording(later))
-        format = @options.fetch(:format, :text)
+        format = option(:format)
         unless %i[text json].include?(format)
           invalid("--format", format, "text or json: two recordings are compared")
         end
         return deliver("#{comparison.to_json}\n") if format == :json
 
         color = @terminal.color? && !@options[:output]
-        deliver(comparison.to_s(limit: @options.fetch(:limit, SHOWN), color: color))
+        deliver(comparison.to_s(**@options.slice(:limit), color: color))
       end
 
       def text_of(recording)
         color = @terminal.color? && !@options[:output]
         return recording.tree_text(direction, value: value, color: color) if direction
 
-        limit = @options.fetch(:limit, by_function? ? LIMIT : SHOWN)
-        return recording.to_s(limit: limit, color: color) unless by_function?
+        return recording.to_s(**@options.slice(:limit), color: color) unless by_function?
 
-        Memprof::Malloc::Recording::FunctionsText
-          .new(recording.to_h, functions_of(recording), value: value, limit: limit, color: color).to_s
+        Memprof::Malloc::Recording::FunctionsText.new(recording.to_h, functions_of(recording),
+          value: value, limit: option(:limit), color: color).to_s
       end
 
       def json_of(recording)
@@ -201,15 +198,15 @@ module Memprof
         return rows unless name && rows.empty?
 
         raise UsageError, "no function #{name.inspect} has #{value} bytes in the recording; " \
-          "--functions lists those that have"
+          "--functions lists those that have some"
       end
 
-      def value = @options.fetch(:value, :peak)
+      def value = option(:value)
 
       def settings
         output = @options[:output]
         invalid("--output", output, "a path without a comma") if output&.include?(",")
-        table = @options.fetch(:limit, LIMIT) unless output
+        table = option(:limit) unless output
         { dump_path: output, table: table, dump_min: @options[:min_size], sample: @options[:sample_bytes] }
           .compact.map { |name, value| "#{name}:#{value}" }.join(",")
       end

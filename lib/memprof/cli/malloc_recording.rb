@@ -67,7 +67,7 @@ module Memprof
         return @terminal.warn("no recording: no process wrote one") if all.empty?
 
         @terminal.warn("also recorded: #{list(path, others)}") if others.any?
-        @terminal.hint("Next: memprof malloc #{shown(path, most_telling(all))}")
+        @terminal.hint("Next: memprof malloc #{Suggestion.word(shown(path, most_telling(all)))}")
       end
 
       # The first, unless another one is far larger.
@@ -87,16 +87,14 @@ module Memprof
         asked = @options[:output]
         return asked if other == path
 
-        Printable.line(File.join(*[File.dirname(asked)].grep_v("."), File.basename(other)))
+        File.join(*[File.dirname(asked)].grep_v("."), File.basename(other).b)
       end
 
       def sample
-        text = given[:sample] or return given[:sample_bytes]
+        size = given[:sample] or return given[:sample_bytes]
 
         @terminal.renamed("--sample of --malloc", "--sample-bytes")
-        Flags::SIZE.read(text) || raise(ArgumentError)
-      rescue ArgumentError
-        invalid("--sample", text, Flags::SIZE.expected)
+        Flags::SIZE.read(size.to_s)
       end
 
       def checked_path

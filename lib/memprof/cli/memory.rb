@@ -71,7 +71,7 @@ module Memprof
         JSON.generate([memory.to_h, memory.items.sum(&:bytes), shown])
         memory
       rescue StandardError
-        raise Control::Broken, "its answer can't be read"
+        raise Control::Broken, "its answer cannot be read"
       end
 
       def workers(of)

@@ -112,21 +112,21 @@ module Memprof
       # The process may make the copy answer anything.
       def parse(text)
         answer = JSON.parse(text)
-        return :died, "its answer can't be read" unless answer.is_a?(Hash)
+        return :died, "its answer cannot be read" unless answer.is_a?(Hash)
         raise UsageError, "process #{@target.pid}: #{Printable.line(answer["error"])}" if answer["error"]
         return :busy, answer["busy"] if answer["busy"]
         return :no_ruby, answer["unfit"] if answer["unfit"]
 
         [:answer, answer]
       rescue JSON::ParserError
-        [:died, "its answer can't be read"]
+        [:died, "its answer cannot be read"]
       end
 
       # Another Ruby version needs a library that reads its structs.
       def library_for(version)
         minor = version[/\A\d+\.\d+/]
-        raise UsageError, "process #{@target.pid} runs Ruby #{version}, whose heap can't be walked safely; " \
-                          "3.2.3 and later are fine" if %w[3.2.0 3.2.1 3.2.2].include?(version)
+        raise UsageError, "process #{@target.pid} runs Ruby #{version}, whose heap is unsafe to walk; " \
+                          "use 3.2.3 or later" if %w[3.2.0 3.2.1 3.2.2].include?(version)
 
         ours = $LOADED_FEATURES.find { |path| path.match?(%r{/memprof/(?:\d\.\d/)?memprof\.[a-z]+\z}) }
         return ours if minor == RUBY_VERSION[/\A\d+\.\d+/]
@@ -146,7 +146,7 @@ module Memprof
       end
 
       def refuse(kind, why)
-        raise Error, "can't write the dump: #{why}" if kind == :output
+        raise Error, "cannot write the dump: #{why}" if kind == :output
 
         raise UsageError, "process #{@target.pid}: #{remedy(kind, why)}"
       end

@@ -174,7 +174,7 @@ module Memprof
       end
 
       def explain_nothing
-        @terminal.warn("nothing to report: the command ran no Ruby, or a Ruby that ignores RUBYOPT")
+        @terminal.warn("no report: the command ran no Ruby, or a Ruby that ignores RUBYOPT")
       end
     end
   end

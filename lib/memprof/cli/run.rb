@@ -48,7 +48,7 @@ module Memprof
         line allocated each block of a core file.
 
         The exit status is the command's, 128 + N if signal N ended it, 126 or 127 if it
-        could not be started. A process ended by exit! or SIGKILL cannot report.
+        cannot be started. A process ended by exit! or SIGKILL cannot report.
 
         Examples:
           memprof run rake spec
@@ -80,11 +80,10 @@ module Memprof
         return MallocRecording.new(@terminal, @options, given).run(arguments) if @options[:malloc]
 
         refuse_options(%i[native addresses sample_bytes], "needs --malloc")
-        @options[:sample] &&= one_in(@options[:sample])
-
+        check_sample
         check_tracing if @options[:tracing]
         refuse_binary_on_screen
-        @options[:format] ||= Autorun::Settings.format_of(@options[:output]) || :text if @options[:output]
+        @options[:format] ||= format_of_output if @options[:output]
         output = output_path(@options[:output]) if @options[:output]
         directory = temporary_directory
         reports = Reports.new(directory, @terminal, shown: output.nil?)
@@ -99,11 +98,9 @@ module Memprof
 
       private
 
-      def one_in(text)
-        count = Flag::Count.new
-        count.read(text) || invalid("--sample", text, count.expected)
-      rescue Flag::Reader::Expected => e
-        invalid("--sample", text, e.message)
+      def check_sample
+        sample = @options[:sample]
+        invalid("--sample", sample, Flag::Count.new.expected) if sample.is_a?(String)
       end
 
       def settings(output, directory, shown:)
@@ -114,14 +111,16 @@ module Memprof
 
       # Only output on a screen is colored, unless color is requested.
       def color(shown)
-        choice = @options.fetch(:color, :auto)
+        choice = option(:color)
         return choice unless choice == :auto
 
         shown && @terminal.color? ? :main : :never
       end
 
+      def format_of_output = Autorun::Settings.format_of(@options[:output]) || option(:format)
+
       def default_output(directory)
-        extension = Autorun::Settings::EXTENSIONS.fetch(@options.fetch(:format, :text))
+        extension = Autorun::Settings::EXTENSIONS.fetch(option(:format))
         File.join(directory, "report.%p#{extension}")
       end
 

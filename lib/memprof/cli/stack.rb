@@ -29,7 +29,7 @@ module Memprof
         found = copy.ask({ do: "stack" }, seconds: option(:timeout))
         threads, fibers, ractors = found.values_at("threads", "fibers", "ractors")
         unless (ractors.nil? || ractors.is_a?(Integer)) && [threads, fibers || []].all? { |rows| rows?(rows) }
-          raise UsageError, "process #{target.pid}: its answer can't be read"
+          raise UsageError, "process #{target.pid}: its answer cannot be read"
         end
         present(answer(copy, found)) do |page|
           next page.listing(frames(threads)) if output_format == :csv

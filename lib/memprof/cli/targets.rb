@@ -5,7 +5,8 @@ module Memprof
     # `memprof TARGET...`: the verb that gives the first answer about processes or files.
     module Targets
       PID = /\A\d+\z/
-      private_constant :PID
+      SHOWN = 20 # bytes of an unknown file
+      private_constant :PID, :SHOWN
 
       class << self
         # The verb for a command line that begins with a PID or a file; nil if it begins with neither.
@@ -35,13 +36,22 @@ module Memprof
 
           kinds = files.to_h { |file| [file, FileKind.of(file)] }
           unknown = kinds.key(nil)
-          raise UsageError, "cannot tell what #{unknown} is; expected #{FileKind.names.join(", ")}" if unknown
+          raise UsageError, unknown_kind(unknown) if unknown
           return FileKind.first_verb(kinds.values.first) if kinds.values.uniq.one?
 
           named = kinds.map { |file, kind| "#{file} is #{FileKind.name(kind)}" }
-          raise UsageError, "files of one kind are wanted: #{named.join(", ")}"
+          raise UsageError, "expected files of one kind: #{named.join(", ")}"
         rescue LoadError, Memprof::Error => e
           raise UsageError, e.message.lines.first.chomp
+        end
+
+        def unknown_kind(path)
+          head = File.file?(path) && File.binread(path, SHOWN).to_s
+          found = head ? "it begins with \"#{Printable.line(head)}\"" : "it is not a regular file"
+          found = "it is empty" if head == ""
+          "unknown kind of file: #{path} (#{found}); expected one of: #{FileKind.names.join(", ")}"
+        rescue SystemCallError => e
+          "cannot read #{path}: #{Output.reason(e)}"
         end
       end
     end

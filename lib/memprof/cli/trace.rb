@@ -4,7 +4,6 @@ module Memprof
   module CLI
     # `memprof trace`: the cost of traced requests.
     class Trace < HeapCommand
-      GROUPS = %i[action path status exception].freeze
       # Costs shown in the rows of requests; the first one is always shown.
       SHOWN = %w[time objects gc fd mysql postgres sqlite memcache redis http].freeze
       # Costs of clients that talk to servers.
@@ -15,7 +14,7 @@ module Memprof
         "http" => "HTTP"
       }.freeze
       PERCENTILES = %i[p50 p90 p95 p99].freeze
-      private_constant :GROUPS, :SHOWN, :CLIENTS, :HEADINGS, :PERCENTILES
+      private_constant :SHOWN, :CLIENTS, :HEADINGS, :PERCENTILES
 
       SUMMARY = "shows what traced requests cost"
       USAGE = "[OPTIONS] FILE"

@@ -60,7 +60,7 @@ module Memprof
       def leaked
         said = @words.blocks || "No block of malloc is leaked."
         blocks = @answer[:blocks]
-        file = Shellwords.escape(@file)
+        file = Suggestion.word(@file)
         shown = blocks[:series] ? "query #{file} '#{UNREACHABLE}'" : "core #{file} summarize leaked"
         "#{said}#{" `memprof #{shown}` shows them." if blocks[:count].to_i.positive?}"
       end

@@ -83,7 +83,7 @@ module HeapDump
     #   puts HeapDump.count_objects_ext(["Gem"], true)
     def count_objects_ext(namespaces, gc)
       unless namespaces.is_a?(Array) && namespaces.all?(String)
-        raise TypeError, "an Array of Strings is needed, not #{namespaces.inspect}"
+        raise TypeError, "namespaces must be an Array of Strings, not #{namespaces.inspect}"
       end
 
       count_objects(namespaces, gc)

@@ -314,7 +314,7 @@ module Memprof
         when Objects then other.subset.native
         when Object then of([other])
         when Array then of(other)
-        else raise ArgumentError, "a Subset or Objects are needed, not #{other.inspect}"
+        else raise ArgumentError, "other must be a Subset or Objects, not #{other.inspect}"
         end
       end
 

@@ -24,7 +24,7 @@ module Memprof
           remove_stale(path)
           bind(path)
         rescue SystemCallError => e
-          raise Error, "can't make #{path}: #{Output.reason(e)}"
+          raise Error, "cannot create #{path}: #{Output.reason(e)}"
         end
 
         # Removes the sockets of killed processes.

@@ -85,7 +85,7 @@ module Memprof
 
       def answer(seconds: SECONDS)
         answer = Wire.read(@socket, seconds: seconds, limit: @limit, ahead: @ahead)
-        raise Broken, "the process ended, or broke off" unless answer
+        raise Broken, "the process ended, or closed the connection" unless answer
         # The listener may have written anything, even terminal escape sequences.
         raise Broken, Printable.line(answer["error"]) unless answer["ok"]
 

@@ -19,7 +19,7 @@ module Memprof
 
       # Returns whether tracking began, as Memprof.start does.
       def add(connection, **options)
-        raise Error, "#{MOST} commands have this process track already" if @connections.size >= MOST
+        raise Error, "#{MOST} commands track in this process already" if @connections.size >= MOST
 
         session = Session.prepare(**options)
         session.leased = true

@@ -33,7 +33,8 @@ module Memprof
         when "stop" then reply(client, changed: Memprof.stop)
         when "stats" then reply(client, stats(request))
         when "memory" then reply(client, memory: Memprof.memory.to_h)
-        else refuse(client, "can't do #{request["do"].inspect}: only ping, start, stop, stats, memory, dump")
+        else refuse(client, "unknown request #{request["do"].inspect}; " \
+                               "expected one of: ping, start, stop, stats, memory, dump")
         end
         false
       rescue Broken
@@ -65,7 +66,7 @@ module Memprof
 
       def stats(request)
         limit = request["limit"]
-        raise NotRunning, "objects are not tracked: `memprof start` has the process track them" unless
+        raise NotRunning, "objects are not tracked; run `memprof start` first" unless
           Memprof.running?
 
         session = Memprof.send(:session)
@@ -77,7 +78,7 @@ module Memprof
       # Writes to the descriptor passed by the client. The dump's own thread may finish before the first
       # answer is sent: it waits for its turn.
       def dump(request, client, passed)
-        raise Error, "no descriptor was passed for the dump to be written to" if passed.empty?
+        raise Error, "no descriptor was passed for the dump" if passed.empty?
 
         turn = Thread::Queue.new
         options = options(request)

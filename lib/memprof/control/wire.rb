@@ -34,7 +34,7 @@ module Memprof
 
             chunk = passed ? take_passed(io, passed) : take(io)
             return if chunk.nil? && ahead.empty?
-            raise Broken, "the connection broke off" if chunk.nil?
+            raise Broken, "the connection was closed" if chunk.nil?
 
             ahead << chunk unless chunk == :wait_readable
           end
@@ -46,7 +46,7 @@ module Memprof
           rest = "#{JSON.generate(object)}\n".b
           rights = [Socket::AncillaryData.unix_rights(pass)] if pass
           until rest.empty?
-            raise Broken, "the other end reads nothing" unless io.wait_writable(left(deadline))
+            raise Broken, "the other end does not read" unless io.wait_writable(left(deadline))
 
             written = io.sendmsg_nonblock(rest, FLAGS, nil, *rights, exception: false)
             next if written == :wait_writable
@@ -85,11 +85,11 @@ module Memprof
 
         def parse(line)
           object = JSON.parse(line.force_encoding(Encoding::UTF_8))
-          raise Broken, "no JSON object: #{line[0, 80].inspect}" unless object.is_a?(Hash)
+          raise Broken, "not a JSON object: #{line[0, 80].inspect}" unless object.is_a?(Hash)
 
           object
         rescue JSON::ParserError, EncodingError
-          raise Broken, "no JSON: #{line[0, 80].inspect}"
+          raise Broken, "not JSON: #{line[0, 80].inspect}"
         end
       end
     end

@@ -13,7 +13,7 @@ module Memprof
           end
           raise Error, "#{path} #{fault(why, other)}" if why
         rescue SystemCallError => e
-          raise Error, "can't read #{path}: #{Output.reason(e)}", cause: nil
+          raise Error, "cannot read #{path}: #{Output.reason(e)}", cause: nil
         end
 
         private

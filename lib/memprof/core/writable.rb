@@ -34,7 +34,7 @@ module Memprof
           corruptions, skipped = overview.values_at(:corruptions, :skipped)
           faults = corruptions.first(3).map { |one| corruption(one) }
           faults << "#{corruptions.size - 3} places more are damaged" if corruptions.size > 3
-          faults << "#{Units.bytes(skipped)} of arenas could not be read as blocks" if skipped.positive?
+          faults << "#{Units.bytes(skipped)} of arenas cannot be read as blocks" if skipped.positive?
           faults
         end
 

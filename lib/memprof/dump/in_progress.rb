@@ -103,7 +103,7 @@ module Memprof
         end
 
         def refuse(path, problem)
-          raise Error, "can't write #{path}: #{problem}"
+          raise Error, "cannot write #{path}: #{problem}"
         end
 
         def same?(file, path)

@@ -45,8 +45,9 @@ module Memprof
         Target.check(target)
         return if text? || !Target.terminal?(target)
 
-        raise ArgumentError, "a dump that is #{format == :binary ? "binary" : "compressed"} is not for a " \
-                             "terminal: give a path, or send the output to a file or a pipe"
+        kind = format == :binary ? "binary" : "compressed"
+        raise ArgumentError, "cannot write a #{kind} dump to a terminal; " \
+                             "give a path, or send the output to a file or a pipe"
       end
 
       # Whether the dump may contain data of the program: its arguments, names of its files.
@@ -74,7 +75,7 @@ module Memprof
 
         place = "#{path}: " if ending
         raise ArgumentError,
-          "#{place}the binary format is compressed inside already; leave out #{compression}"
+          "#{place}the binary format is compressed already; leave out #{compression}"
       end
     end
   end

@@ -48,7 +48,7 @@ module Memprof
           Thread.handle_interrupt(StandardError => :never) { Dir.tmpdir }
         rescue ArgumentError => e
           raise Error,
-            "no place for a temporary file: #{e.message}; set TMPDIR to a directory that can be written"
+            "cannot create a temporary file: #{e.message}; set TMPDIR to a writable directory"
         end
 
         private

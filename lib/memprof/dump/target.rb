@@ -20,7 +20,7 @@ module Memprof
           return unless path && Native.kind_of_file(path) == "link"
 
           raise Error,
-            "can't write #{path}: it is a symbolic link to a device or a pipe; give the path of that"
+            "cannot write #{path}: it is a symbolic link to a device or a pipe; give the path of its target"
         end
 
         def terminal?(target)

@@ -40,7 +40,7 @@ module Memprof
       rescue NotRunning, Unsupported
         raise
       rescue Error => e
-        raise Error, "can't capture the heap: #{e.message}", cause: nil
+        raise Error, "cannot capture the heap: #{e.message}", cause: nil
       end
 
       # Texts are in a nameless file, invisible to others, so nothing is left of it, however this ends; it

@@ -24,7 +24,7 @@ module Memprof
       # @api private
       def self.between(before, after, later)
         [before, after, later].compact.each do |heap|
-          raise ArgumentError, "a heap is needed, not #{heap.inspect}" unless heap.is_a?(Heap)
+          raise ArgumentError, "heap must be a Memprof::Heap, not #{heap.inspect}" unless heap.is_a?(Heap)
         end
         new(before, after, later)
       end

@@ -31,7 +31,7 @@ module Memprof
       # @return [self]
       # @raise [Memprof::Error] if its index can no longer be read
       def add(heap, beside: false)
-        raise ArgumentError, "a heap is needed, not #{heap.inspect}" unless heap.is_a?(Heap)
+        raise ArgumentError, "heap must be a Memprof::Heap, not #{heap.inspect}" unless heap.is_a?(Heap)
 
         @native.add(heap.native, beside)
         self

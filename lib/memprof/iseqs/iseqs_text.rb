@@ -15,7 +15,7 @@ module Memprof
 
       def initialize(iseqs, limit:)
         unless limit.is_a?(Integer) && limit.positive?
-          raise ArgumentError, "limit must be an Integer above 0, not #{limit.inspect}"
+          raise ArgumentError, "limit must be a positive Integer, not #{limit.inspect}"
         end
 
         @iseqs = iseqs

@@ -20,7 +20,7 @@ module Memprof
           Output.write(path, "#{key}\n")
           [key, true]
         rescue SystemCallError => e
-          raise Error, "can't read #{path}: #{Output.reason(e)}"
+          raise Error, "cannot read #{path}: #{Output.reason(e)}"
         end
 
         def path(directory) = File.join(directory, FILE)

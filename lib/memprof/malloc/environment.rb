@@ -37,7 +37,7 @@ module Memprof
         other = @recording ? keys - RECORDED - ["sample"] : keys & RECORDED
         return if other.empty?
 
-        raise ArgumentError, "#{other.first} can't be set #{@recording ? "with" : "without"} record"
+        raise ArgumentError, "#{other.first} cannot be set #{@recording ? "with" : "without"} record"
       end
 
       def start
@@ -61,7 +61,7 @@ module Memprof
 
       # The first process gets the path; others insert their process id.
       def own(path)
-        raise Error, "can't write #{path}: it is a directory" if File.directory?(path)
+        raise Error, "cannot write #{path}: it is a directory" if File.directory?(path)
 
         File.open(path, File::WRONLY | File::CREAT | File::EXCL, 0o600).close
         path
@@ -84,14 +84,14 @@ module Memprof
         number = Integer(text, 10, exception: false)
         return number unless number.nil? || number.negative?
 
-        raise ArgumentError, "#{name} is not a number: #{text.inspect}"
+        raise ArgumentError, "#{name} must be a number, not #{text.inspect}"
       end
 
       def flag(name)
         text = @settings.fetch(name) { return false }
         return text == "true" if %w[true false].include?(text)
 
-        raise ArgumentError, "#{name} is neither true nor false: #{text.inspect}"
+        raise ArgumentError, "#{name} must be true or false, not #{text.inspect}"
       end
 
       def dump

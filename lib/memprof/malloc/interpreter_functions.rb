@@ -58,7 +58,8 @@ module Memprof
       def find
         run = @functions[:here].reverse.find { |function| runs_ruby?(function) }
         unless run && @calls.all? { |name, calls| @functions[name].count(run) == calls }
-          raise Unsupported, "native frames can't be recorded: the VM's functions were not found on the stack"
+          raise Unsupported,
+            "native frames cannot be recorded: the VM's functions were not found on the stack"
         end
 
         Native::Malloc.interpreter_functions(run, @functions[:here].take_while { |function| function != run })

@@ -169,7 +169,7 @@ module Memprof
       #   Memprof::Malloc::Recording.new("import.malloc").flame[:frames].first[3] >= 100_000 # => true
       def flame(value: :peak, limit: 2000)
         check(value, VALUES, "value")
-        raise ArgumentError, "limit is not positive: #{limit.inspect}" unless limit.positive?
+        raise ArgumentError, "limit must be a positive Integer, not #{limit.inspect}" unless limit.positive?
 
         ask { |file| Native.flame_of_recording(file, value.name, limit, @selection) }
       end
@@ -261,7 +261,7 @@ module Memprof
           reading do |file|
             Native.export_recording(file.fileno, out.fileno, format.name, value.name, @selection)
           rescue Error => e
-            raise Error, "can't export #{@path}: #{e.message}"
+            raise Error, "cannot export #{@path}: #{e.message}"
           end
         end
         nil
@@ -271,7 +271,7 @@ module Memprof
 
       def ask
         answer = reading { |file| yield(file.fileno) }
-        raise Error, "can't read #{@path}: this is not a recording of malloc" unless answer
+        raise Error, "cannot read #{@path}: it is not a recording of malloc" unless answer
 
         JSON.parse(answer, symbolize_names: true)
       end
@@ -279,11 +279,13 @@ module Memprof
       def reading(&block)
         File.open(@path, "rb", &block)
       rescue SystemCallError => e
-        raise Error, "can't read #{@path}: #{Output.reason(e)}"
+        raise Error, "cannot read #{@path}: #{Output.reason(e)}"
       end
 
       def check(word, known, name)
-        raise ArgumentError, "unknown #{name} #{word.inspect}" unless known.include?(word)
+        return if known.include?(word)
+
+        raise ArgumentError, "unknown #{name} #{word.inspect}; expected one of: #{known.to_a.join(", ")}"
       end
     end
   end

@@ -23,7 +23,9 @@ module Memprof
       end
 
       def self.name_of(value)
-        VALUES.fetch(value) { raise ArgumentError, "unknown value #{value.inspect}" }
+        VALUES.fetch(value) do
+          raise ArgumentError, "unknown value #{value.inspect}; expected one of: #{VALUES.keys.join(", ")}"
+        end
       end
 
       attr_reader :rows

@@ -26,7 +26,7 @@ module Memprof
           new(answer) { |process| yield(process) if block_given? }
         rescue Memprof::Error => e
           of = pid ? "process #{pid}" : "this process"
-          raise Error, "can't measure the memory of #{of} and its workers: #{e.message}"
+          raise Error, "cannot measure the memory of #{of} and its workers: #{e.message}"
         end
       end
 

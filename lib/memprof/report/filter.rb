@@ -43,18 +43,18 @@ module Memprof
 
         Regexp.union(files.map { |file| file.is_a?(Regexp) ? file : Regexp.new(file) })
       rescue TypeError, RegexpError => e
-        raise ArgumentError, "#{option} takes a String, a Regexp or an Array of them: #{e.message}"
+        raise ArgumentError, "#{option} must be a String, a Regexp or an Array of them: #{e.message}"
       end
 
       def class_name(klass)
         return Printable.utf8(klass) if klass.is_a?(String)
         unless Module === klass
-          raise ArgumentError, "trace takes a class or an Array of classes, not #{klass.inspect}"
+          raise ArgumentError, "trace must be a class or an Array of classes, not #{klass.inspect}"
         end
 
         # A class may override `name`.
         name = CLASS_NAME.bind_call(klass)
-        raise ArgumentError, "trace can't tell classes without a name apart: #{klass.inspect}" unless name
+        raise ArgumentError, "trace cannot distinguish classes without a name: #{klass.inspect}" unless name
 
         Printable.utf8(name)
       end

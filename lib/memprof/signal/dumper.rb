@@ -81,7 +81,7 @@ module Memprof
       # The client always gets an answer, even if this thread is killed. Then the child is killed, too, and
       # its file is removed (Dump::Child, Dump::InProgress).
       def write(answer)
-        outcome = Error.new("the thread that waited for it was ended")
+        outcome = Error.new("the thread that waited for it ended")
         outcome = yield
       rescue StandardError => e
         outcome = e
@@ -97,7 +97,7 @@ module Memprof
       end
 
       def free_path(ending)
-        raise Error, "no directory for it: set #{Settings::DIRECTORY}" unless @settings.directory
+        raise Error, "no directory for stored dumps: set #{Settings::DIRECTORY}" unless @settings.directory
 
         base = File.join(@settings.directory, "memprof-#{Process.pid}-#{Time.now.to_i}")
         names = [base].each + (1..).lazy.map { |number| "#{base}-#{number}" }

@@ -58,7 +58,7 @@ module Memprof
         renew
         @thread = OnSignal.thread("memprof") { listen(delay) } unless @thread&.alive?
       rescue SystemCallError, ThreadError => e
-        OnSignal.warn_user("process #{@pid} can't wait for its signal: #{e.message}")
+        OnSignal.warn_user("process #{@pid} cannot wait for its signal: #{e.message}")
       end
 
       # Requests a dump. Safe in a signal handler: takes no lock.
@@ -82,7 +82,7 @@ module Memprof
         dumper&.abandon
         pipe.each(&:close)
       rescue SystemCallError, IOError => e
-        OnSignal.warn_user("process #{Process.pid} can't wait for its signal: #{e.message}")
+        OnSignal.warn_user("process #{Process.pid} cannot wait for its signal: #{e.message}")
       end
 
       # In a process about to continue under another id.

@@ -23,7 +23,7 @@ module Memprof
           return file(closed ? path_or_io.to_path : path_or_io) if closed || path_or_io.is_a?(String)
           return new(path_or_io) if path_or_io.respond_to?(:write)
 
-          raise ArgumentError, "a path or an IO is needed, not #{path_or_io.inspect}"
+          raise ArgumentError, "path_or_io must be a path or an IO, not #{path_or_io.inspect}"
         end
 
         def file(path, **options) = new(JournalFile.new(path, **options))

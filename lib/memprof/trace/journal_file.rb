@@ -24,10 +24,10 @@ module Memprof
       # Checks the limits of a file.
       def self.limits(max_size:, when_full:)
         unless max_size.nil? || (max_size.is_a?(Integer) && max_size.positive?)
-          raise ArgumentError, "max_size: wants a positive Integer, got #{max_size.inspect}"
+          raise ArgumentError, "max_size must be a positive Integer, not #{max_size.inspect}"
         end
         unless WHEN_FULL.include?(when_full)
-          raise ArgumentError, "when_full: wants :rotate or :stop, got #{when_full.inspect}"
+          raise ArgumentError, "when_full must be :rotate or :stop, not #{when_full.inspect}"
         end
 
         { max_size: max_size, when_full: when_full }
@@ -57,7 +57,7 @@ module Memprof
         cut(text.bytesize - rest.bytesize) if rest && rest.bytesize < text.bytesize
         raise Output.failure(@path, e) if e.is_a?(SystemCallError)
 
-        raise Error, "can't write #{@path}: #{e.message}"
+        raise Error, "cannot write #{@path}: #{e.message}"
       end
 
       def full?
@@ -78,7 +78,7 @@ module Memprof
         @regular = stat.file?
         @own ? check(stat) : set_blocking
       rescue Errno::ENXIO
-        raise Error, "can't write #{@path}: it is a pipe without a reader, or a socket"
+        raise Error, "cannot write #{@path}: it is a pipe without a reader, or a socket"
       rescue SystemCallError => e
         raise Output.failure(@path, e)
       end
@@ -91,7 +91,7 @@ module Memprof
         link = File.lstat(@full_path)
         raise if @own || !link.symlink?
         unless link.owned? || link.uid.zero?
-          raise Error, "can't write #{@path}: it is a link of somebody else"
+          raise Error, "cannot write #{@path}: it is a link of another user"
         end
 
         File.open(@full_path, FLAGS, 0o600)
@@ -107,7 +107,7 @@ module Memprof
         return unless problem
 
         @io.close
-        raise Error, "can't write #{@path}: #{problem}"
+        raise Error, "cannot write #{@path}: #{problem}"
       end
 
       # Once it is open, a pipe that the user asked for is written to like any other.

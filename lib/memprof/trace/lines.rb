@@ -26,7 +26,7 @@ module Memprof
           return from_environment(plan) if asked.nil?
           return if asked == false
 
-          check(asked, "lines:", asked.inspect)
+          check(asked, "lines", asked.inspect)
           return asked if plan.native.include?(TRACER)
 
           raise ArgumentError, "lines: needs the tracer #{TRACER}"
@@ -68,7 +68,7 @@ module Memprof
         def check(count, name, shown)
           return if count.is_a?(Integer) && count.between?(1, MOST)
 
-          raise ArgumentError, "#{name} wants an Integer from 1 to #{MOST}, got #{shown}"
+          raise ArgumentError, "#{name} must be an Integer from 1 to #{MOST}, not #{shown}"
         end
       end
 

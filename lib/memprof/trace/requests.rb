@@ -33,7 +33,7 @@ module Memprof
         { one_in: one_in, per_second: per_second }.each do |name, value|
           next if value.nil? || (value.is_a?(Integer) && value.positive?)
 
-          raise ArgumentError, "#{name}: wants a positive Integer, got #{value.inspect}"
+          raise ArgumentError, "#{name} must be a positive Integer, not #{value.inspect}"
         end
         @limits = JournalFile.limits(max_size: max_size, when_full: when_full)
         @pool = Pool.new(scope, Tracers.without(tracers, except), lines: lines)

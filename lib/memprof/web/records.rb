@@ -28,7 +28,7 @@ module Memprof
         def content
           @lock.synchronize { @content ||= File.open(@path, "rb") { |io| @reader.read(io) } }
         rescue SystemCallError => e
-          raise Error, "can't read #{@path}: #{e.message}"
+          raise Error, "cannot read #{@path}: #{e.message}"
         end
 
         def page_path = "/#{Records::PLACES.fetch(@kind)}/#{@id}"

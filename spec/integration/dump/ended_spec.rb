@@ -111,7 +111,7 @@ RSpec.describe "A dump that is broken off" do
       program.continue
       eventually("a message") { program.stderr.end_with?("\n") }
       expect(program.stderr)
-        .to eq("memprof: process #{program.pid}: no dump: the thread that waited for it was ended\n")
+        .to eq("memprof: process #{program.pid}: no dump: the thread that waited for it ended\n")
       expect(program.files.grep_v(/sock/)).to be_empty
     end
   end

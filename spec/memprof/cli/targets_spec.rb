@@ -25,13 +25,16 @@ RSpec.describe Memprof::CLI::Targets do
   end
 
   it "refuses what it cannot answer about" do
-    File.write("app.rb", "puts 1")
+    File.write("app.rb", "puts 1\n")
+    File.write("empty", "")
     File.binwrite("core.1", "\x7fELF")
     refused = {
-      ["app.rb"] => /\Acannot tell what app\.rb is; expected a heap dump, a core file, /,
+      ["app.rb"] => /\Aunknown kind of file: app\.rb \(it begins with "puts 1\\n"\); expected one of: a /,
+      ["empty"] => /\Aunknown kind of file: empty \(it is empty\); expected one of: a heap dump, a core/,
+      ["/dev/null"] => %r{\Aunknown kind of file: /dev/null \(it is not a regular file\); expected one of: },
       ["./no.json"] => "cannot read ./no.json: no such file",
       [Dir.pwd] => "cannot read #{Dir.pwd}: is a directory",
-      ["core.1", cache_dump] => /\Afiles of one kind are wanted: core\.1 is a core file, .* is a heap dump\z/
+      ["core.1", cache_dump] => /\Aexpected files of one kind: core\.1 is a core file, .* is a heap dump\z/
     }
     refused.each do |arguments, message|
       expect { described_class.verb(arguments) }.to raise_error(Memprof::CLI::UsageError, message)

@@ -72,16 +72,16 @@ RSpec.describe Memprof::Compat::Chap do
         .to eq(%w[stacks allocations allocations modules])
       {
         "source none.chap" => "cannot read none.chap: No such file or directory",
-        "source" => "source is followed by a file"
+        "source" => "source is missing its file"
       }.each do |line, message|
         _, stderr, status = run_memprof("core", pid.to_s, "-", input: line)
         expect([status.exitstatus, stderr]).to eq([2, "memprof: #{message}\n"])
       end
       File.write("last.chap", "source more.chap\n")
       _, stderr, = run_memprof("core", pid.to_s, "-", input: "source last.chap\n")
-      expect(stderr).to match(/\Amemprof: \w+\.chap: scripts in scripts, 16 deep\n\z/)
+      expect(stderr).to match(/\Amemprof: \w+\.chap is nested more than 16 scripts deep\n\z/)
       _, stderr, status = run_memprof("core", pid.to_s, "-", input: "redirect maybe\n")
-      expect([status.exitstatus, stderr]).to eq([2, "memprof: redirect is followed by on or off\n"])
+      expect([status.exitstatus, stderr]).to eq([2, "memprof: invalid redirect; expected on or off\n"])
     end
   end
 

@@ -72,8 +72,8 @@ RSpec.describe Memprof::Filter do
     RUBY
     expect(result.stdout).to eq("[0, 1, 2]")
     file = "/nowhere/memprof_tracer-#{result.status.pid}.json"
-    expect(result.stderr).to eq("memprof: the tracer cannot write its report: can't write #{file}: " \
-                                "there is no directory /nowhere; said only once\n")
+    expect(result.stderr).to eq("memprof: the tracer cannot write its report: cannot write #{file}: " \
+                                "no such directory: /nowhere; said only once\n")
   end
 
   it "runs the action of a controller without request parameters" do
@@ -103,6 +103,6 @@ RSpec.describe Memprof::Filter do
     filter = described_class.with(path: other, one_in: 1, tracers: :gc)
     expect(filter.around(controller) { :value }).to eq(:value)
     expect(JSON.parse(File.read("#{path}-#{Process.pid}"))["tracers"].keys).to eq(["gc"])
-    expect { described_class.with(one_in: 0) }.to raise_error(ArgumentError, /one_in: wants a positive/)
+    expect { described_class.with(one_in: 0) }.to raise_error(ArgumentError, /one_in must be a positive/)
   end
 end

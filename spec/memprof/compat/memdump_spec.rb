@@ -12,7 +12,7 @@ RSpec.describe Memprof::Heap::Subset do
   it "names the file that it cannot write, as an export does" do
     skip "no /dev/full here" unless File.exist?("/dev/full")
     heap = Memprof::Heap.open(Shop.dumps.first, index: false)
-    full = "can't write /dev/full: No space left on device"
+    full = "cannot write /dev/full: No space left on device"
     expect { heap.subset.to_gml("/dev/full") }.to raise_error(Memprof::Error, full)
     expect { heap.subset.save("/dev/full", format: :memprof) }.to raise_error(Memprof::Error, full)
     expect { heap.export("/dev/full", format: :gml) }.to raise_error(Memprof::Error, full)
@@ -94,7 +94,7 @@ RSpec.describe Memprof::Heap::Subset do
       .to eq([100 + strings.size, 0, 100])
     other = Shop.heaps.last.subset
     expect { sessions | other }.to raise_error(ArgumentError, "these are objects of two heaps")
-    expect { sessions | 3 }.to raise_error(ArgumentError, "a Subset or Objects are needed, not 3")
+    expect { sessions | 3 }.to raise_error(ArgumentError, "other must be a Subset or Objects, not 3")
     expect(set.diff(Shop.heaps[1].subset).objects_of_class("Session").size).to eq(50)
   end
 

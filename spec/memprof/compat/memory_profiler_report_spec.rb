@@ -124,7 +124,7 @@ RSpec.describe Memprof::Compat::MemoryProfilerReport do
       expect { report.pretty_print(to_file: path) }.not_to output.to_stdout
       expect(File.read(path)).to eq printed
       expect { report.pretty_print(to_file: File.join(directory, "missing/report.txt")) }
-        .to raise_error(Memprof::Error, /there is no directory/)
+        .to raise_error(Memprof::Error, /no such directory:/)
     end
   end
 

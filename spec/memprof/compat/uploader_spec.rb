@@ -172,7 +172,7 @@ RSpec.describe "memprof --pid PID --name NAME" do
     expect(kept).to be_empty
     expect(Dir.children(library)).to eq([".lock"])
     File.write("file", "")
-    fails_with("can't keep dumps in .*file.* The dump is still at notes.json", "-f", "notes.json", "-n",
+    fails_with("cannot store dumps in .*file.* The dump is still at notes.json", "-f", "notes.json", "-n",
       "app",
       env: { "MEMPROF_LIBRARY" => File.join(Dir.pwd, "file") })
   end

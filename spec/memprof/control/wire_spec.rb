@@ -25,7 +25,7 @@ RSpec.describe Memprof::Control::Wire do
   it "knows the end from a line that is cut" do
     theirs.write("{\"a\"")
     theirs.close_write
-    expect { read }.to raise_error(Memprof::Control::Broken, "the connection broke off")
+    expect { read }.to raise_error(Memprof::Control::Broken, "the connection was closed")
     expect(read).to be_nil
   end
 

@@ -82,7 +82,7 @@ RSpec.describe Memprof::Dump::InProgress do
     described_class.open(path) do |file|
       file.write("first")
       expect { write }.to raise_error(Memprof::Error,
-        "can't write #{path}.IN_PROGRESS: another dump is being written there")
+        "cannot write #{path}.IN_PROGRESS: another dump is being written there")
     end
     expect(File.read(path)).to eq("first")
   end
@@ -105,20 +105,20 @@ RSpec.describe Memprof::Dump::InProgress do
 
   it "is not put in the place of a pipe that came meanwhile" do
     expect { described_class.open(path) { File.mkfifo(path) } }
-      .to raise_error(Memprof::Error, "can't write #{path}: a device or a pipe is there now")
+      .to raise_error(Memprof::Error, "cannot write #{path}: a device or a pipe is there now")
     expect([Dir.children("."), File.ftype(path)]).to eq([["heap.json"], "fifo"])
   end
 
   it "says why, if it can't be" do
     expect { described_class.open("/nowhere/at/all") { nil } }
-      .to raise_error(Memprof::Error, "can't write /nowhere/at/all: there is no directory /nowhere/at")
+      .to raise_error(Memprof::Error, "cannot write /nowhere/at/all: no such directory: /nowhere/at")
     expect {
       described_class.open("/proc/heap.json") {
         nil
       }
-    }.to raise_error(Memprof::Error, %r{can't write /proc/heap})
+    }.to raise_error(Memprof::Error, %r{cannot write /proc/heap})
     expect { described_class.open(path) { raise Errno::ENOSPC } }
-      .to raise_error(Memprof::Error, "can't write #{path}: No space left on device")
+      .to raise_error(Memprof::Error, "cannot write #{path}: No space left on device")
     expect(Dir.children(".")).to be_empty
   end
 end

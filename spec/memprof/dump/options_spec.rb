@@ -28,7 +28,7 @@ RSpec.describe Memprof::Dump::Options do
 
   it "refuses to compress twice" do
     expect { options("heap.memprof.gz") }.to raise_error(ArgumentError,
-      "heap.memprof.gz: the binary format is compressed inside already; leave out gzip")
+      "heap.memprof.gz: the binary format is compressed already; leave out gzip")
     expect { options("heap.gz", format: :binary) }.to raise_error(ArgumentError, /already; leave out gzip/)
     expect { options(nil, format: :binary, compression: :zstd) }.to raise_error(ArgumentError, /out zstd/)
   end

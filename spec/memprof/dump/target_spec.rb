@@ -43,11 +43,11 @@ RSpec.describe Memprof::Dump::Target do
     Dir.mkdir("heap")
     File.symlink("heap", "link")
     ["heap", "heap/", "./heap", "link", Pathname("heap")].each do |path|
-      expect { dump(path) }.to raise_error(Memprof::Error, /\Acan't write \S+: it is a directory\z/)
+      expect { dump(path) }.to raise_error(Memprof::Error, /\Acannot write \S+: it is a directory\z/)
     end
     UNIXServer.open("socket") do
       expect { dump("socket") }
-        .to raise_error(Memprof::Error, "can't write socket: No such device or address")
+        .to raise_error(Memprof::Error, "cannot write socket: No such device or address")
     end
     expect(Dir.children(".").sort).to eq(%w[heap link socket])
   end
@@ -71,8 +71,8 @@ RSpec.describe Memprof::Dump::Target do
     ran = false
     %w[null.json pipe.json twice.json].each do |name|
       refused = [Memprof::Error,
-        "can't write #{File.expand_path(name)}: it is a symbolic link to a device or a pipe; " \
-        "give the path of that"]
+        "cannot write #{File.expand_path(name)}: it is a symbolic link to a device or a pipe; " \
+        "give the path of its target"]
       expect { dump(name) }.to raise_error(*refused)
       expect { Memprof.dump(name) { ran = true } }.to raise_error(*refused)
       expect(File.symlink?(name)).to be(true)
@@ -94,7 +94,7 @@ RSpec.describe Memprof::Dump::Target do
     File.write("output", "")
     shown = [[], ["output"]].map { |args| run_ruby(code, args: args, chdir: Dir.pwd) }
     (shown.map(&:stdout).reject(&:empty?) + [File.read("output")]).each do |text|
-      expect(text.lines).to all(match(/\Acan't write \S+: it is a symbolic link to a device or a pipe;/))
+      expect(text.lines).to all(match(/\Acannot write \S+: it is a symbolic link to a device or a pipe;/))
       expect(text.lines.size).to eq(3)
     end
     expect(shown.map(&:stderr)).to eq(["", ""])
@@ -117,9 +117,9 @@ RSpec.describe Memprof::Dump::Target do
   it "gets no dump that is no text, if it is the path of a terminal" do
     PTY.open do |_, terminal|
       [terminal.path, Pathname(terminal.path)].each do |path|
-        expect { dump(path, format: :binary) }.to raise_error(ArgumentError, /binary is not for a terminal/)
+        expect { dump(path, format: :binary) }.to raise_error(ArgumentError, /binary dump to a terminal/)
         expect { Memprof.dump(path, compression: :zstd) { raise "not run" } }
-          .to raise_error(ArgumentError, /compressed is not for a terminal/)
+          .to raise_error(ArgumentError, /compressed dump to a terminal/)
         expect(described_class.terminal?(path)).to be(true)
       end
       expect(File.lstat(terminal.path)).to be_chardev

@@ -45,7 +45,8 @@ RSpec.describe Memprof::Heap::Diff do
 
   it "says what is wrong" do
     expect(diff.warnings).to all(be_a(String))
-    expect { heaps[0].diff("heap.json") }.to raise_error(ArgumentError, "a heap is needed, not \"heap.json\"")
+    expect { heaps[0].diff("heap.json") }
+      .to raise_error(ArgumentError, "heap must be a Memprof::Heap, not \"heap.json\"")
     expect { diff.ask(:nonsense) }.to raise_error(ArgumentError, /no such question about two heaps/)
     expect { diff.totals(where: "clas = A") }.to raise_error(ArgumentError, /\^/)
   end

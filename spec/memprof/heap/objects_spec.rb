@@ -52,7 +52,7 @@ RSpec.describe Memprof::Heap::Objects do
     expect(both.retained).to eq(sessions.retained)
     expect(sessions.sum(0.5) { 1 }).to eq(100.5)
     expect { sessions.sum(:colour) }
-      .to raise_error(ArgumentError, /no sum or order by "colour"; expected one of: size/)
+      .to raise_error(ArgumentError, /unknown field "colour" for a sum or an order; expected one of: size/)
   end
 
   it "sorts" do

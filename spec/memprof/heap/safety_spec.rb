@@ -159,7 +159,7 @@ RSpec.describe "Memprof::Heap, under stress" do
       ["", "\0" * 100, "{}\n", bytes[0, 4]].each do |content|
         File.binwrite(cut, content)
         expect { Memprof::Heap.open(cut, index: false) }
-          .to raise_error(Memprof::InvalidDump, /\Acan't read #{cut}: /)
+          .to raise_error(Memprof::InvalidDump, /\Acannot read #{cut}: /)
       end
     end
   end

@@ -88,7 +88,7 @@ RSpec.describe "Memprof::Malloc::Recording" do
       expect(recording).to include(addresses: true)
     end
     ran = run_ruby("1", env: { "MEMPROF_MALLOC" => "addresses:true" }, ruby_args: %w[-rmemprof/malloc])
-    expect(ran.stderr).to eq "memprof: malloc is not recorded: addresses can't be set without record\n"
+    expect(ran.stderr).to eq "memprof: malloc is not recorded: addresses cannot be set without record\n"
   end
 
   it "is what heaptrack and Massif can read" do
@@ -214,9 +214,9 @@ RSpec.describe "Memprof::Malloc::Recording" do
     File.write(path, "no recording at all")
     expect {
       recording
-    }.to raise_error(Memprof::Error, "can't read #{path}: this is not a recording of malloc")
+    }.to raise_error(Memprof::Error, "cannot read #{path}: it is not a recording of malloc")
     expect { Memprof::Malloc::Recording.new("#{path}.no") }
-      .to raise_error(Memprof::Error, "can't read #{path}.no: No such file or directory")
+      .to raise_error(Memprof::Error, "cannot read #{path}.no: No such file or directory")
     result = in_child(<<~'RUBY')
       begin
         Memprof::Malloc.start

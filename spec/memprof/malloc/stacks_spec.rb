@@ -77,7 +77,8 @@ RSpec.describe "Stacks of Memprof::Malloc.record" do
     expect(recording.tree_text(:top_down, value: :leaked)).to match(
       /\ALive at the end: [\d.]+ KiB, from the outermost frames down\n +[\d.]+ KiB +\d+ %  <main> \(-e:16\)\n/
     )
-    expect { recording.tree(:sideways) }.to raise_error(ArgumentError, "unknown direction :sideways")
+    expect { recording.tree(:sideways) }
+      .to raise_error(ArgumentError, "unknown direction :sideways; expected one of: top_down, bottom_up")
   end
 
   it "are as long as wanted" do
@@ -89,7 +90,7 @@ RSpec.describe "Stacks of Memprof::Malloc.record" do
     expect(recording.to_h[:callers]).to be false
     expect(recording.tree_text).to include("it has one frame of each stack.\n")
     expect(in_child("begin; Memprof::Malloc.record(PATH, stack: 513); rescue => e; puts e.message; end"))
-      .to eq "stack is not between 1 and 512: 513\n"
+      .to eq "stack must be 1 to 512, not 513\n"
   end
 
   it "are right while code is compiled, moved and freed" do
@@ -278,7 +279,7 @@ RSpec.describe "Stacks of Memprof::Malloc.record" do
     # 20 MB in samples of 64 KiB on average: a standard deviation of 6 %.
     expect(Integer(sampled)).to be_between(13_000_000, 28_000_000)
     expect(in_child("begin; Memprof::Malloc.tree(value: :peak); rescue => e; puts e.message; end"))
-      .to eq "unknown value :peak\n"
+      .to eq "unknown value :peak; expected one of: live, allocated\n"
   end
 
   it "are recorded and shown by the command" do

@@ -252,9 +252,9 @@ RSpec.describe Memprof::Middleware do
 
     it "refuses what it can't do" do
       expect { wrap(app, report: :all) }
-        .to raise_error(ArgumentError, /report: wants one of live, allocations, got :all/)
+        .to raise_error(ArgumentError, /report must be one of live, allocations, not :all/)
       expect { wrap(app, permit: 1) }
-        .to raise_error(ArgumentError, /permit: wants something callable, or false, got 1/)
+        .to raise_error(ArgumentError, /permit must be callable or false, not 1/)
     end
   end
 end

@@ -83,11 +83,11 @@ RSpec.describe Memprof::Trace::Lines do
   it "wants a number that it can list, and the tracer that counts objects" do
     [0, -1, 1001, "5", 2.5, true].each do |wrong|
       expect { Memprof.trace(lines: wrong) { nil } }
-        .to raise_error(ArgumentError, "lines: wants an Integer from 1 to 1000, got #{wrong.inspect}")
+        .to raise_error(ArgumentError, "lines must be an Integer from 1 to 1000, not #{wrong.inspect}")
     end
     expect { Memprof.trace(tracers: :gc, lines: 3) { nil } }
       .to raise_error(ArgumentError, "lines: needs the tracer objects")
-    expect { Memprof::Tracer.new(nil, lines: 0) }.to raise_error(ArgumentError, /\Alines: wants/)
+    expect { Memprof::Tracer.new(nil, lines: 0) }.to raise_error(ArgumentError, /\Alines must be/)
   end
 
   describe "of requests" do
@@ -181,7 +181,7 @@ RSpec.describe Memprof::Trace::Lines do
       expect(child(script, variable)).to eq(["none", "open: 0"])
       expect(child("begin; report { }; rescue ArgumentError => e; puts e.message; end",
         { "MEMPROF_TRACE_LINES" => "many" }))
-        .to include("MEMPROF_TRACE_LINES wants an Integer from 1 to 1000, got \"many\"")
+        .to include("MEMPROF_TRACE_LINES must be an Integer from 1 to 1000, not \"many\"")
     end
   end
 end

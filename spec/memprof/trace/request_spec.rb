@@ -219,7 +219,7 @@ RSpec.describe Memprof, ".trace_request" do
       { max_size: 0, when_full: :delete }.each do |name, value|
         expect {
           described_class.trace_to("other", name => value)
-        }.to raise_error(ArgumentError, /#{name}: wants/)
+        }.to raise_error(ArgumentError, /#{name} must be/)
       end
       expect(described_class.trace_filename).to eq(path)
     end
@@ -239,8 +239,10 @@ RSpec.describe Memprof, ".trace_request" do
     end
 
     it "says what is wrong, and keeps the file that was open" do
-      expect { described_class.trace_filename = "/nowhere/x" }.to raise_error(Memprof::Error, /no directory/)
-      expect { described_class.trace_filename = 7 }.to raise_error(ArgumentError, "a path is needed, not 7")
+      expect { described_class.trace_filename = "/nowhere/x" }
+        .to raise_error(Memprof::Error, /no such directory/)
+      expect { described_class.trace_filename = 7 }
+        .to raise_error(ArgumentError, "path must be a String or a Pathname, not 7")
       expect(described_class.trace_filename).to eq(path)
     end
   end

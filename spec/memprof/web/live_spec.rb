@@ -133,7 +133,7 @@ RSpec.describe Memprof::Web::Live do
   end
 
   it "says why there is no dump" do
-    allow(Memprof).to receive(:dump_all).and_raise(Memprof::Error, "can't write it: No space left on device")
+    allow(Memprof).to receive(:dump_all).and_raise(Memprof::Error, "cannot write it: No space left on device")
     place = post("/live/dumps").location
     answer = eventually("an end") { ask(app, place).then { |there| there unless there.status == 202 } }
     expect([answer.status, answer.body]).to match([500, /No space left on device/])

@@ -54,7 +54,7 @@ RSpec.describe Memprof::Web::Records do
   it "says that a file is gone" do
     records = described_class.new
     record = records.add("nowhere.json", :trace)
-    expect { record.content }.to raise_error(Memprof::Error, /can't read nowhere.json: No such file/)
+    expect { record.content }.to raise_error(Memprof::Error, /cannot read nowhere.json: No such file/)
     expect { records.fetch("1", :tracked) }.to raise_error(Memprof::Web::NotFound)
     File.write("empty.json", "")
     expect { records.add("empty.json", :trace).content }.to raise_error(Memprof::Error, /no traced request/)

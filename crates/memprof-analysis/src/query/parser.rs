@@ -108,7 +108,7 @@ impl<'q> Parser<'q> {
                 Ok(inner)
             }
             Token::Word(name) => self.comparison(name),
-            Token::End if begin.at == 0 => Err(begin.error("there is no query")),
+            Token::End if begin.at == 0 => Err(begin.error("the query is empty")),
             _ => Err(begin.error("expected a field, as class or retained")),
         }
     }

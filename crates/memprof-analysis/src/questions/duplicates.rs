@@ -151,7 +151,7 @@ impl Question {
             unknown_count: found.unknown_count,
             unknown_size: found.unknown_size,
             without_garbage: !heap.categories().is_empty(),
-            warnings: (found.warnings(heap).into_iter())
+            warnings: (found.warnings().into_iter())
                 .chain(with_garbage(heap))
                 .collect(),
         })

@@ -194,7 +194,7 @@ fn sentence(answer: &Answer) -> String {
     let objects = sum(|row| row.nearly_empty_objects);
     let sparse = match pages {
         0 => String::new(),
-        _ => format!(" {objects} objects keep {pages} pages that are nearly empty."),
+        _ => format!(" {objects} objects retain {pages} nearly empty pages."),
     };
     let returnable = bytes(answer.returnable);
     format!(

@@ -60,5 +60,5 @@ fn format_of(line: &[u8]) -> Result<Format, String> {
         return Ok(Format::Objspace);
     }
     let line = String::from_utf8_lossy(&line[..line.len().min(40)]);
-    Err(format!("neither memprof's nor objspace's: {line:?}"))
+    Err(format!("neither a record of memprof nor of objspace: {line:?}"))
 }

@@ -64,7 +64,7 @@ pub struct Written {
 /// If it has no Ruby heap, the file cannot be written, or the dump is no longer wanted.
 pub fn write(analysis: &Analysis, file: File, request: Request<'_>) -> io::Result<Written> {
     if analysis.ruby.pages.is_empty() {
-        let text = "there are no pages of a Ruby heap in it: no Ruby, or parts are missing";
+        let text = "no pages of a Ruby heap in it: it ran no Ruby, or parts are missing";
         return Err(io::Error::new(io::ErrorKind::InvalidData, text));
     }
     let heap = RubyHeap::new(analysis);

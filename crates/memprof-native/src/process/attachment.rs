@@ -140,7 +140,7 @@ impl Attachment {
     fn prepare(&mut self, held: BorrowedFd<'_>, line: &str) -> Result<(), SnapshotError> {
         if line.len() as u64 + MAGIC.len() as u64 >= PAGE {
             return Err(SnapshotError::Refused(
-                "hold the line",
+                "store the line",
                 io::Error::from_raw_os_error(libc::ENAMETOOLONG),
             ));
         }

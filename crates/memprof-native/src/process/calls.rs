@@ -85,7 +85,7 @@ impl Snapshot {
             }
             text.extend(piece);
         }
-        Err(SnapshotError::Died("its answer has no end".into()))
+        Err(SnapshotError::Died("its answer is truncated".into()))
     }
 }
 

@@ -41,7 +41,7 @@ impl fmt::Display for SnapshotError {
             SnapshotError::Traced => out.write_str("another program traces it"),
             SnapshotError::Foreign => out.write_str("it runs code of another architecture"),
             SnapshotError::Missing(name) => write!(out, "it has no function {name}"),
-            SnapshotError::Refused(what, error) => write!(out, "it can't {what}: {error}"),
+            SnapshotError::Refused(what, error) => write!(out, "it cannot {what}: {error}"),
             SnapshotError::Filtered => {
                 out.write_str("it has a seccomp filter, which might kill it when it is copied")
             }
@@ -49,9 +49,9 @@ impl fmt::Display for SnapshotError {
                 out.write_str("it has no memory: it ended, or is a thread of the kernel")
             }
             SnapshotError::Busy => {
-                out.write_str("it can't be stopped while it waits for the kernel; try again")
+                out.write_str("it cannot be stopped while it waits for the kernel; try again")
             }
-            SnapshotError::TooOld => out.write_str("that takes Linux 5.6 or later"),
+            SnapshotError::TooOld => out.write_str("this needs Linux 5.6 or later"),
             SnapshotError::Died(how) => write!(out, "the copy ended: {how}"),
             SnapshotError::System(error) => error.fmt(out),
         }

@@ -149,7 +149,7 @@ impl Snapshot {
             error if error == -i64::from(libc::EINVAL) => create(0)?,
             other => other,
         };
-        let number = refused("hold a file in memory", number)? as i32;
+        let number = refused("create a file in memory", number)? as i32;
         let held = descriptors::hold(self.copy)?;
         let mut file = File::from(descriptors::take(held.as_fd(), number)?);
         file.write_all(contents)?;

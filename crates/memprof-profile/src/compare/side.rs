@@ -59,7 +59,7 @@ impl Side {
             parse(text).map_err(|error| format!("cannot read {name}: {error}"))
         });
         let reports = reports.collect::<Result<Vec<Value>, String>>()?;
-        let first = reports.first().ok_or("there is no report")?;
+        let first = reports.first().ok_or("no report given")?;
         let runs: Vec<&Value> = reports
             .iter()
             .flat_map(|report| std::iter::once(report).chain(list(&report["runs"])))
@@ -141,7 +141,7 @@ fn parse(text: &str) -> Result<Value, String> {
     match (report["format"].as_str(), report["version"].as_u64()) {
         (Some("memprof-report"), Some(1)) if report["sites"].is_array() => Ok(report),
         (Some("memprof-report"), Some(version)) if version != 1 => {
-            Err(format!("version {version} of reports is not known"))
+            Err(format!("unknown version of reports: {version}"))
         }
         _ => Err("it is not a report of memprof".to_owned()),
     }

@@ -23,7 +23,7 @@ fn words_name_formats_and_values() {
     let unknown = "svg".parse::<Format>().unwrap_err();
     assert_eq!(
         unknown.to_string(),
-        "unknown format \"svg\": expected one of collapsed, speedscope, firefox, pprof"
+        "unknown format \"svg\"; expected one of: collapsed, speedscope, firefox, pprof"
     );
     assert!(
         "bytes"

@@ -223,7 +223,7 @@ fn words_name_kinds_groupings_and_orders() {
     let message = "line".parse::<By>().unwrap_err().to_string();
     assert_eq!(
         message,
-        "unknown grouping \"line\": expected one of gem, file, location, class, method"
+        "unknown grouping \"line\"; expected one of: gem, file, location, class, method"
     );
 }
 

@@ -118,6 +118,6 @@ impl Drop for Abandon {
 fn bug(ruby: &Ruby) -> Error {
     Error::new(
         ruby.exception_runtime_error(),
-        "a bug in memprof: work that a thread of its own did ended with a panic",
+        "internal error in memprof (please report it): a thread of it panicked",
     )
 }

@@ -145,6 +145,6 @@ pub fn unsupported(ruby: &Ruby, what: &str, why: &Refused) -> Error {
         .and_then(|memprof| memprof.const_get("Unsupported"));
     Error::new(
         class.unwrap_or_else(|_| ruby.exception_runtime_error()),
-        format!("{what} can't be traced: {why}"),
+        format!("{what} cannot be traced: {why}"),
     )
 }

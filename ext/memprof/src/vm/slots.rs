@@ -94,7 +94,7 @@ pub fn each_page<F: FnMut(Range<usize>, usize)>(visit: F) -> Result<(), String> 
     // SAFETY: called with the GVL, outside a GC; `page` is given the visitor, which outlives the call.
     protect(|| unsafe { each_objects(page::<F>, data) }).map_err(|raised| raised.to_string())?;
     if visitor.panicked {
-        return Err("memprof failed while it walked the heap".into());
+        return Err("internal error in memprof (please report it)".into());
     }
     Ok(())
 }

@@ -175,7 +175,7 @@ module Memprof
           return Integer(text, 16) if text && HEX.match?(text)
 
           size = ByteSize.read(text.to_s)
-          raise ArgumentError, "#{text} is more than there can be" if size >= ADDRESSES
+          raise ArgumentError, "#{text} is beyond the address space" if size >= ADDRESSES
 
           size
         rescue ArgumentError

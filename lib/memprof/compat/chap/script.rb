@@ -39,8 +39,8 @@ module Memprof
         end
 
         def read_file(words, depth, &block)
-          raise CLI::UsageError, "source is followed by a file" unless words.size == 2
-          raise CLI::UsageError, "#{words.last}: scripts in scripts, #{DEEPEST} deep" if depth > DEEPEST
+          raise CLI::UsageError, "source is missing its file" unless words.size == 2
+          raise CLI::UsageError, "#{words.last} is nested more than #{DEEPEST} scripts deep" if depth > DEEPEST
 
           read(text(words.last), depth, &block)
         end
@@ -54,7 +54,7 @@ module Memprof
         def redirect(words)
           return words.last == "on" if words.size == 2 && %w[on off].include?(words.last)
 
-          raise CLI::UsageError, "redirect is followed by on or off"
+          raise CLI::UsageError, "invalid redirect; expected on or off"
         end
 
         # chap's naming: core.4711.list_used_%RubyString::minsize:1000

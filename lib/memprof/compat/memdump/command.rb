@@ -21,7 +21,7 @@ module Memprof
 
       def call(arguments)
         file, out = expect_arguments(arguments, "FILE", "[OUT]")
-        raise UsageError, "--out-degree takes no OUT" if out && @options[:out_degree]
+        raise UsageError, "--out-degree does not take OUT" if out && @options[:out_degree]
         raise UsageError, "give OUT or --output, not both" if out && @options[:output]
         check_out(out) if out
         set = open_heap(file).subset

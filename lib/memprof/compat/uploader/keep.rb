@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-require "shellwords"
 require "zlib"
 require_relative "../../library"
 
@@ -22,7 +21,7 @@ module Memprof
           entry = take(Library.new(Library.default_directory))
           @terminal.puts("Added to the library: #{Printable.line(entry.path)}")
           @terminal.puts("View it: memprof web --library")
-          @terminal.puts("Or run: memprof leaks #{Shellwords.escape(CLI.text_or_bytes(entry.path))}")
+          @terminal.puts("Or run: memprof leaks #{CLI::Suggestion.word(entry.path)}")
         rescue InvalidDump
           raise Error, "#{@dump} is not a heap dump"
         end

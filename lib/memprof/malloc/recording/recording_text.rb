@@ -62,7 +62,7 @@ module Memprof
           lines << "The file is damaged: nothing was read from byte #{damaged} on." if damaged
           is_open = !damaged && !@summary[:complete]
           lines << "The recording still runs, or its process was killed." if is_open
-          lines << "#{Units.count(missed)} blocks could not be recorded." if missed.positive?
+          lines << "#{Units.count(missed)} blocks were not recorded." if missed.positive?
           lines << suppressed if @summary[:suppressed].positive?
           lines
         end

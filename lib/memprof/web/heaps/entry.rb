@@ -176,7 +176,7 @@ module Memprof
         rescue Error => e
           change_state(:failed) { @error = e }
         rescue SystemCallError => e
-          change_state(:failed) { @error = Error.new("can't read #{@path}: #{e.message}") }
+          change_state(:failed) { @error = Error.new("cannot read #{@path}: #{e.message}") }
         ensure
           release
         end
@@ -190,7 +190,7 @@ module Memprof
         def heap_of(core, &progress)
           core.heap(**@options.slice(:ignore_stack_roots, :blocks), &progress)
         rescue Error => e
-          raise e.class, "can't read #{@path}: #{e.message}", cause: nil
+          raise e.class, "cannot read #{@path}: #{e.message}", cause: nil
         end
 
         def change_state(state)

@@ -25,7 +25,7 @@ module Memprof
 
         # The core file itself, for questions about one address, whose answers are not cached.
         def image
-          raise NotFound, "#{entry.name} has no blocks of malloc: only core files have" unless entry.core?
+          raise NotFound, "#{entry.name} has no blocks of malloc; only core files do" unless entry.core?
 
           entry.core
         end

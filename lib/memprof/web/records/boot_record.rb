@@ -39,7 +39,7 @@ module Memprof
           rescue JSON::ParserError
             raise Error, "the numbers of memprof boot are truncated: invalid JSON"
           rescue KeyError, NoMethodError, TypeError, ArgumentError
-            raise Error, "not what memprof boot --json writes"
+            raise Error, "not a report of memprof boot"
           end
         end
 

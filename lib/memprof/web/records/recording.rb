@@ -53,7 +53,7 @@ module Memprof
           stat = File.stat(@path)
           @answers.fetch([question, stat.size, stat.mtime], &work)
         rescue SystemCallError => e
-          raise Error, "can't read #{@path}: #{Output.reason(e)}"
+          raise Error, "cannot read #{@path}: #{Output.reason(e)}"
         end
 
         # A point covers the time since the previous one.

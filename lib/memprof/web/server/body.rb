@@ -76,7 +76,7 @@ module Memprof
             @socket.write("HTTP/1.1 100 Continue\r\n\r\n")
           end
           while (read = @socket.read_nonblock(PIECE, exception: false)) == :wait_readable
-            @socket.wait_readable(@patience) || raise(IOError, "nothing came for #{@patience} seconds")
+            @socket.wait_readable(@patience) || raise(IOError, "no data for #{@patience} seconds")
           end
           raise EOFError, "the connection was closed" if read.nil?
 

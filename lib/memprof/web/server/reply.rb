@@ -45,7 +45,7 @@ module Memprof
           until rest.empty?
             written = @socket.write_nonblock(rest, exception: false)
             if written == :wait_writable
-              @socket.wait_writable(@patience) || raise(IOError, "the client reads nothing")
+              @socket.wait_writable(@patience) || raise(IOError, "the client does not read")
             else
               rest = rest.byteslice(written..)
             end

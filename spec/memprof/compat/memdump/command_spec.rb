@@ -109,7 +109,7 @@ RSpec.describe "memprof subset" do
     "a query that is none" => [["--where", "class =="], /class is a text/],
     "no number" => [%w[--random some], /invalid --random "some"; expected a number/],
     "no regular expression" => [%w[--class /(/], %r{invalid regular expression "/\(/"}],
-    "a list for a file" => [%w[--out-degree FILE out.gml], /--out-degree takes no OUT/],
+    "a list for a file" => [%w[--out-degree FILE out.gml], /--out-degree does not take OUT/],
     "a file that is there" => [%w[FILE /etc/hostname], %r{/etc/hostname already exists; use --force}]
   }.each do |situation, (arguments, message)|
     it "says what is wrong: #{situation}" do

@@ -50,7 +50,7 @@ RSpec.describe Memprof::Web::Live::Dumps do
   it "reports why there is none" do
     number = described_class.new("/nowhere").tap { |lost| @lost = lost }.take
     expect(eventually("an end") { @lost.failure(number) }.message)
-      .to match(%r{\Acan't write /nowhere/.*: there is no directory /nowhere\z})
+      .to match(%r{\Acannot write /nowhere/.*: no such directory: /nowhere\z})
     expect(@lost.to_a).to be_empty
   end
 

@@ -132,7 +132,7 @@ RSpec.describe "Memprof::Web, pages of blocks" do
     dump = web_app(cache_dump)
     expect(ask(dump, "/heaps/1/").body).not_to include("/blocks")
     answer = ask(dump, "/heaps/1/blocks")
-    expect([answer.status, answer.body]).to match([404, include("has no blocks of malloc: only core files")])
+    expect([answer.status, answer.body]).to match([404, include("has no blocks of malloc; only core files")])
   end
 
   it "does not count blocks of another allocator" do

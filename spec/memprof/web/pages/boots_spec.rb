@@ -86,7 +86,7 @@ RSpec.describe "the requires of a boot in Memprof::Web" do
     deep = "{\"boot\":#{"{\"requires\":[" * 5_000}"
     ['{"format":"memprof-boot"', deep, *wrong.map { |numbers| JSON.generate(numbers) }].each do |text|
       expect { Memprof::Web::Records::BootRecord.read(StringIO.new(text)) }
-        .to raise_error(Memprof::Error, /truncated|not what memprof boot/), text[0, 60]
+        .to raise_error(Memprof::Error, /truncated|not a report of memprof boot/), text[0, 60]
     end
   end
 end

@@ -192,7 +192,7 @@ fn the_spot_is_in_bytes() {
 fn nothing_is_no_query() {
     for query in ["", " ", "\n\t"] {
         let error = Query::parse(query).unwrap_err();
-        assert_eq!(error.message, "there is no query");
+        assert_eq!(error.message, "the query is empty");
         assert_eq!((error.at, error.length), (0, 0));
         assert!(error.pointing(query).ends_with("\n^"), "{query:?}");
     }

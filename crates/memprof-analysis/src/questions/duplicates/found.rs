@@ -182,15 +182,12 @@ impl Found {
         self.unknown_size = self.unknown_size.saturating_add(size);
     }
 
-    pub fn warnings(&self, heap: &Heap) -> Vec<String> {
+    pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if self.count > 0 && self.unknown_count == self.count {
-            let why = if heap.source.without_texts {
-                "there was no room for them"
-            } else {
-                "the dump does not contain them"
-            };
-            warnings.push(format!("Contents of strings are not known, as {why}."));
+            warnings.push(
+                "Contents of strings are not known, as the dump does not contain them.".to_owned(),
+            );
         } else if self.unknown_count > 0 {
             let count = self.unknown_count;
             warnings.push(format!(

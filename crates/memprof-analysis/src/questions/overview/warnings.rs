@@ -19,7 +19,7 @@ pub(super) fn of(heap: &Heap, answer: &Answer, header: &Map<String, Value>) -> V
     }
     if source.truncated {
         warnings.push(
-            "The dump ends too early: objects are missing, and others look like garbage because what held them is not there."
+            "The dump ends too early: objects are missing, and others look like garbage because what references them is missing."
                 .to_owned(),
         );
     }
@@ -31,7 +31,7 @@ pub(super) fn of(heap: &Heap, answer: &Answer, header: &Map<String, Value>) -> V
         };
         let broken = counted(source.skipped, parts);
         warnings.push(format!(
-            "{broken} could not be read and left out, first {} {first}.",
+            "Skipped {broken} that cannot be read, the first is {} {first}.",
             parts.0
         ));
     }
@@ -65,7 +65,7 @@ pub(super) fn of(heap: &Heap, answer: &Answer, header: &Map<String, Value>) -> V
             "It is known of {share:.1} % of the objects only where they were allocated: start tracking earlier."
         ));
     }
-    if source_has_no_texts(heap, answer) {
+    if source_has_no_texts(answer) {
         warnings.push(
             "Contents of strings are not known: dump with values: :full or :truncate.".to_owned(),
         );
@@ -75,9 +75,9 @@ pub(super) fn of(heap: &Heap, answer: &Answer, header: &Map<String, Value>) -> V
     warnings
 }
 
-fn source_has_no_texts(heap: &Heap, answer: &Answer) -> bool {
+fn source_has_no_texts(answer: &Answer) -> bool {
     let policy = answer.process.get("values").and_then(Value::as_str);
-    heap.source.without_texts || matches!(policy, Some("none" | "length" | "hash"))
+    matches!(policy, Some("none" | "length" | "hash"))
 }
 
 fn counted(count: u64, (one, many): (&str, &str)) -> String {

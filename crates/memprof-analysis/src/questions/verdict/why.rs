@@ -150,14 +150,14 @@ fn threads(case: &Case<'_>) -> Option<String> {
 fn at_exit(case: &Case<'_>) -> Option<String> {
     let known = case.root().ends_with("end_proc");
     known
-        .then(|| "at_exit keeps its block, and what it captured, until the process ends".to_owned())
+        .then(|| "at_exit retains its block, and what it captured, until the process ends".to_owned())
 }
 
 fn finalizer(case: &Case<'_>) -> Option<String> {
     let of_object = |&node: &u32| (case.link(node), case.label(node)) == (Link::Named, FINALIZER);
     let known = case.root().ends_with("finalizers") || case.above.iter().any(of_object);
     known.then(|| {
-        "a finalizer keeps its block, and what it captured, as long as its object lives".to_owned()
+        "a finalizer retains its block, and what it captured, as long as its object lives".to_owned()
     })
 }
 
@@ -170,13 +170,13 @@ fn receiver(case: &Case<'_>) -> Option<String> {
     let known = case
         .steps()
         .any(|(class, _, label)| label == HIDDEN && class.ends_with("Error"));
-    known.then(|| "an exception keeps the object whose method raised it (receiver)".to_owned())
+    known.then(|| "an exception retains the object whose method raised it (receiver)".to_owned())
 }
 
 fn shared(case: &Case<'_>) -> Option<String> {
     let (class, ..) = case.steps().find(|(.., label)| *label == "shared")?;
     Some(format!(
-        "a part of a longer {class} keeps all of it (shared)"
+        "a part of a longer {class} retains all of it (shared)"
     ))
 }
 
@@ -184,7 +184,7 @@ fn binding(case: &Case<'_>) -> Option<String> {
     // A root has the binding of the main program, which is never evaluated.
     let below = case.above.iter().skip(2);
     let known = below.copied().any(|node| case.class(node) == "Binding");
-    known.then(|| "a Binding keeps the local variables of each evaluation".to_owned())
+    known.then(|| "a Binding retains the local variables of each evaluation".to_owned())
 }
 
 fn singleton_class(case: &Case<'_>) -> Option<String> {
@@ -192,9 +192,9 @@ fn singleton_class(case: &Case<'_>) -> Option<String> {
     if let Some(at) = case.above.iter().position(singleton) {
         let method = |&next: &u32| case.label(next).starts_with('#');
         return Some(match case.above.get(at + 1).is_some_and(method) {
-            true => "a singleton class keeps each method that its object was given".to_owned(),
+            true => "a singleton class retains each method that its object was given".to_owned(),
             false => {
-                "a singleton class keeps each module that its object was extended with".to_owned()
+                "a singleton class retains each module that its object was extended with".to_owned()
             }
         });
     }
@@ -207,7 +207,7 @@ fn singleton_class(case: &Case<'_>) -> Option<String> {
 
 fn ancestors(case: &Case<'_>) -> Option<String> {
     let known = case.label(*case.above.last()?) == "super";
-    known.then(|| "a class keeps each module that was prepended to it or included in it".to_owned())
+    known.then(|| "a class retains each module that was prepended to it or included in it".to_owned())
 }
 
 fn block(case: &Case<'_>) -> Option<String> {
@@ -297,7 +297,7 @@ fn capacity(case: &Case<'_>) -> Option<String> {
     let spare = length != u64::from(NONE) && length.saturating_mul(ENTRY) * 2 < size;
     (spare && class == "Hash").then(|| {
         let entries = thousands(length);
-        format!("a Hash keeps the capacity for the most that it ever had, and the largest has {entries} entries")
+        format!("a Hash never shrinks: it has room for the most entries that it ever had, and the largest has {entries}")
     })
 }
 

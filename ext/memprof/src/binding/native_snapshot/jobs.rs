@@ -254,7 +254,7 @@ impl Pump<'_> {
                 return Ok(piece > 0);
             }
             self.left = (self.left.checked_sub(count as u64))
-                .ok_or_else(|| ("refused", "its dump has no end".to_owned()))?;
+                .ok_or_else(|| ("refused", "its dump is truncated".to_owned()))?;
             let written = self.file.write_all(&bytes[..count]);
             written.map_err(|error| ("output", error.to_string()))?;
         }

@@ -63,7 +63,7 @@ pub unsafe extern "C" fn memprof_answer_in_copy(request: *const c_char) -> *cons
     let answer = match outcome {
         Ok(Ok(answer)) => answer,
         Ok(Err(error)) => json!({ "error": error }),
-        Err(_) => json!({ "error": "memprof failed" }),
+        Err(_) => json!({ "error": "internal error in memprof (please report it)" }),
     };
     malloced(answer.to_string().as_bytes()).unwrap_or(std::ptr::null())
 }

@@ -39,7 +39,7 @@ pub fn when_safe<T>(name: &str, refused: T, work: impl FnOnce() -> Result<T, Str
     let why = match outcome {
         Ok(Ok(value)) => return value,
         Ok(Err(why)) => why,
-        Err(_) => "memprof failed".into(),
+        Err(_) => "internal error in memprof (please report it)".into(),
     };
     // If stderr is closed, the message is lost.
     let _ = writeln!(io::stderr(), "memprof: {name}: {why}");

@@ -48,5 +48,5 @@ pub fn write(file: Option<&str>, text: &[u8]) -> Result<(), String> {
 }
 
 fn failure(place: &str, error: &io::Error) -> String {
-    format!("can't write {place}: {}", os_errors::text(error))
+    format!("cannot write {place}: {}", os_errors::text(error))
 }

@@ -59,7 +59,7 @@ fn child(file: File, report: &OwnedFd, request: Option<Request>) -> ! {
     let line = match outcome {
         Ok(Ok(written)) => success(&written),
         Ok(Err(error)) => failure(&os_errors::text(&error)),
-        Err(_) => failure("a bug in memprof's heap walk"),
+        Err(_) => failure("internal error in memprof (please report it)"),
     };
     // SAFETY: the descriptor is open; it is closed with the process.
     let mut report = std::mem::ManuallyDrop::new(unsafe { File::from_raw_fd(report.as_raw_fd()) });

@@ -336,5 +336,5 @@ impl Drop for VmLock {
 }
 
 fn bug() -> io::Error {
-    io::Error::other("a bug in memprof's heap walk")
+    io::Error::other("internal error in memprof (please report it)")
 }

@@ -112,7 +112,7 @@ impl Walk {
         let error = match outcome {
             Ok(Ok(())) => return true,
             Ok(Err(error)) => error,
-            Err(_) => io::Error::other("a bug in memprof's heap walk"),
+            Err(_) => io::Error::other("internal error in memprof (please report it)"),
         };
         self.error.get_or_insert(error);
         false

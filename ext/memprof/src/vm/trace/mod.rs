@@ -69,14 +69,14 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// The named tracers; names not in [`names`] are ignored. `reported`: these and the ones written in Ruby.
+    /// The named tracers, which are of [`names`]. `reported`: these and the ones written in Ruby.
     ///
     /// # Errors
-    /// If one of the call-counting tracers is unknown.
+    /// If a name is unknown.
     pub fn of(names: &[String], reported: &[String]) -> Result<Self, Refused> {
         let wants = |name: &str| names.iter().any(|wanted| wanted == name);
-        let calls: Vec<&str> = (memprof_native::names().iter().copied())
-            .filter(|name| wants(name))
+        let calls: Vec<&str> = (names.iter().map(String::as_str))
+            .filter(|name| !OWN.contains(name))
             .collect();
         Ok(Choice {
             objects: wants("objects"),
