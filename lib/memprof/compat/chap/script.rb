@@ -40,7 +40,8 @@ module Memprof
 
         def read_file(words, depth, &block)
           raise CLI::UsageError, "source is missing its file" unless words.size == 2
-          raise CLI::UsageError, "#{words.last} is nested more than #{DEEPEST} scripts deep" if depth > DEEPEST
+          too_deep = "#{words.last} is nested more than #{DEEPEST} scripts deep"
+          raise CLI::UsageError, too_deep if depth > DEEPEST
 
           read(text(words.last), depth, &block)
         end
