@@ -149,15 +149,17 @@ fn threads(case: &Case<'_>) -> Option<String> {
 
 fn at_exit(case: &Case<'_>) -> Option<String> {
     let known = case.root().ends_with("end_proc");
-    known
-        .then(|| "at_exit retains its block, and what it captured, until the process ends".to_owned())
+    known.then(|| {
+        "at_exit retains its block, and what it captured, until the process ends".to_owned()
+    })
 }
 
 fn finalizer(case: &Case<'_>) -> Option<String> {
     let of_object = |&node: &u32| (case.link(node), case.label(node)) == (Link::Named, FINALIZER);
     let known = case.root().ends_with("finalizers") || case.above.iter().any(of_object);
     known.then(|| {
-        "a finalizer retains its block, and what it captured, as long as its object lives".to_owned()
+        "a finalizer retains its block, and what it captured, as long as its object lives"
+            .to_owned()
     })
 }
 
@@ -207,7 +209,9 @@ fn singleton_class(case: &Case<'_>) -> Option<String> {
 
 fn ancestors(case: &Case<'_>) -> Option<String> {
     let known = case.label(*case.above.last()?) == "super";
-    known.then(|| "a class retains each module that was prepended to it or included in it".to_owned())
+    known.then(|| {
+        "a class retains each module that was prepended to it or included in it".to_owned()
+    })
 }
 
 fn block(case: &Case<'_>) -> Option<String> {
