@@ -301,7 +301,7 @@ fn capacity(case: &Case<'_>) -> Option<String> {
     let spare = length != u64::from(NONE) && length.saturating_mul(ENTRY) * 2 < size;
     (spare && class == "Hash").then(|| {
         let entries = thousands(length);
-        format!("a Hash never shrinks: it has room for the most entries that it ever had, and the largest has {entries}")
+        format!("a Hash retains the capacity for the most entries that it ever had, and the largest has {entries} entries")
     })
 }
 
