@@ -66,7 +66,9 @@ fn lists_what_could_be_given_back() {
         (20, 20, 19 * 65_536)
     );
     assert!(
-        answer.sentence.contains("20 objects retain 20 nearly empty pages"),
+        answer
+            .sentence
+            .contains("20 objects retain 20 nearly empty pages"),
         "{}",
         answer.sentence
     );

@@ -149,15 +149,17 @@ fn threads(case: &Case<'_>) -> Option<String> {
 
 fn at_exit(case: &Case<'_>) -> Option<String> {
     let known = case.root().ends_with("end_proc");
-    known
-        .then(|| "at_exit retains its block, and what it captured, until the process ends".to_owned())
+    known.then(|| {
+        "at_exit retains its block, and what it captured, until the process ends".to_owned()
+    })
 }
 
 fn finalizer(case: &Case<'_>) -> Option<String> {
     let of_object = |&node: &u32| (case.link(node), case.label(node)) == (Link::Named, FINALIZER);
     let known = case.root().ends_with("finalizers") || case.above.iter().any(of_object);
     known.then(|| {
-        "a finalizer retains its block, and what it captured, as long as its object lives".to_owned()
+        "a finalizer retains its block, and what it captured, as long as its object lives"
+            .to_owned()
     })
 }
 
@@ -207,7 +209,9 @@ fn singleton_class(case: &Case<'_>) -> Option<String> {
 
 fn ancestors(case: &Case<'_>) -> Option<String> {
     let known = case.label(*case.above.last()?) == "super";
-    known.then(|| "a class retains each module that was prepended to it or included in it".to_owned())
+    known.then(|| {
+        "a class retains each module that was prepended to it or included in it".to_owned()
+    })
 }
 
 fn block(case: &Case<'_>) -> Option<String> {
@@ -297,7 +301,7 @@ fn capacity(case: &Case<'_>) -> Option<String> {
     let spare = length != u64::from(NONE) && length.saturating_mul(ENTRY) * 2 < size;
     (spare && class == "Hash").then(|| {
         let entries = thousands(length);
-        format!("a Hash never shrinks: it has room for the most entries that it ever had, and the largest has {entries}")
+        format!("a Hash retains the capacity for the most entries that it ever had, and the largest has {entries} entries")
     })
 }
 
