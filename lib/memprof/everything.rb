@@ -14,9 +14,7 @@ load_parts.call(Memprof, :Census, :Core, :Dump, :Growth, :Heap, :Iseqs, :Memory,
 load_parts.call(Memprof::Core, :BlockOrigins)
 load_parts.call(Memprof::Report, :Classic, :Json, :Markdown, :Overview, :Text)
 load_parts.call(Memprof::Growth, :GrowthText, :Holders)
-load_parts.call(Memprof::Iseqs, :IseqsText)
 load_parts.call(Memprof::Memory, :Cluster, :MemoryText)
-load_parts.call(Memprof::Memory::Cluster, :ClusterText)
 # Loading it starts a recording if MEMPROF_MALLOC is set, which only `require "memprof/malloc"` should do.
 unless ENV.key?("MEMPROF_MALLOC") && Memprof.autoload?(:Malloc)
   load_parts.call(Memprof::Malloc, :InterpreterFunctions, :MallocText, :Recording, :Stacks)
