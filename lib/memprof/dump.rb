@@ -8,7 +8,6 @@ require_relative "dump/facts"
 require_relative "dump/in_progress"
 require_relative "dump/spool"
 require_relative "dump/child"
-require_relative "dump/pretty"
 
 module Memprof
   # Heap dumps: what Memprof.dump and Memprof.dump_all write, and where.

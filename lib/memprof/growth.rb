@@ -3,7 +3,6 @@
 require_relative "loading"
 require_relative "output"
 require_relative "paint"
-require_relative "growth/series"
 require_relative "growth/site"
 require_relative "growth/watch"
 

@@ -1,11 +1,14 @@
 # frozen_string_literal: true
 
 require_relative "loading"
+require_relative "located"
 require_relative "native"
 require_relative "output"
 require_relative "paint"
-require_relative "iseqs/entry"
-require_relative "iseqs/group"
+require_relative "paths"
+require_relative "printable"
+require_relative "table"
+require_relative "units"
 
 module Memprof
   # Ruby's compiled code: the instruction sequences of all methods, blocks, class bodies and files, which
@@ -18,8 +21,6 @@ module Memprof
   #   Memprof.iseqs.by(:location).first(3).each { |group| puts "#{group.name}: #{group.memsize} bytes" }
   class Iseqs
     include Enumerable
-
-    autoload :IseqsText, "#{__dir__}/iseqs/iseqs_text"
 
     # Formats that {#write} accepts.
     FORMATS = %i[text json markdown].freeze
@@ -144,5 +145,159 @@ module Memprof
     # @example
     #   p Memprof.iseqs
     def inspect = "#<#{self.class} #{count} of #{memsize} bytes>"
+
+    # Replaces a name that the VM does not know (yet): the code is being compiled.
+    NO_NAME = "(no name)"
+    # The group in {Iseqs#by} for code outside of methods: files, class bodies, blocks in them.
+    NOT_IN_A_METHOD = "(no method)"
+    private_constant :NO_NAME, :NOT_IN_A_METHOD
+
+    # Instruction sequences with the same names and the same first line; usually one. Frozen.
+    class Entry
+      include Located
+
+      # @return [String] path of the source file as in a backtrace; `"(eval)"`, or with Ruby 3.3 and later
+      #   `"(eval at FILE:LINE)"`, for code evaluated without a path
+      attr_reader :file
+      # @return [Integer] first line of the code
+      attr_reader :line
+      # @return [String] such as `"fetch"`, `"block in fetch"` or `"<class:Cache>"`
+      attr_reader :label
+      # @return [String, nil] name of the method that contains the code
+      attr_reader :method_name
+      # @return [Integer] instruction sequences
+      attr_reader :count
+      # @return [Integer] their bytes
+      attr_reader :memsize
+
+      # @api private
+      def initialize(file, label, method_name, line, count, memsize)
+        @file = Printable.utf8(file || NO_NAME).freeze
+        @label = Printable.utf8(label || NO_NAME).freeze
+        @method_name = method_name && Printable.utf8(method_name).freeze
+        @line = line
+        @count = count
+        @memsize = memsize
+        freeze
+      end
+
+      # The entry as a Hash of plain values.
+      #
+      # @return [Hash{Symbol => Object}]
+      # @example
+      #   Memprof.iseqs.first.to_h.keys.last(2) # => [:count, :memsize]
+      def to_h = { file: file, line: line, label: label, method: method_name, count: count, memsize: memsize }
+
+      # @return [String] for the console
+      # @example
+      #   p Memprof.iseqs.first
+      def inspect = Printable.line("#<#{self.class} #{location} #{label}: #{count} of #{memsize} bytes>")
+    end
+
+    # Entries with the same file, method, label or place. Frozen.
+    class Group
+      # @return [String] the common file, method, label or place
+      attr_reader :name
+      # @return [Array<Entry>] most bytes first
+      attr_reader :entries
+      # @return [Integer] instruction sequences
+      attr_reader :count
+      # @return [Integer] their bytes
+      attr_reader :memsize
+
+      # @api private
+      def initialize(name, entries)
+        @name = name
+        @entries = entries.freeze
+        @count = entries.sum(&:count)
+        @memsize = entries.sum(&:memsize)
+        freeze
+      end
+
+      # The group as a Hash of plain values, without its entries.
+      #
+      # @return [Hash{Symbol => Object}]
+      # @example
+      #   Memprof.iseqs.by(:file).first.to_h.keys # => [:name, :count, :memsize]
+      def to_h = { name: name, count: count, memsize: memsize }
+
+      # @return [String] for the console
+      # @example
+      #   p Memprof.iseqs.by(:label).first
+      def inspect = Printable.line("#<#{self.class} #{name}: #{count} of #{memsize} bytes>")
+    end
+
+    # Instruction sequences for people: a table of places, and one of files.
+    class IseqsText
+      # Maximum number of names per place; the rest is counted.
+      SHOWN = 3
+      NAME_WIDTH = 30
+      private_constant :SHOWN, :NAME_WIDTH
+
+      def initialize(iseqs, limit:)
+        unless limit.is_a?(Integer) && limit.positive?
+          raise ArgumentError, "limit must be a positive Integer, not #{limit.inspect}"
+        end
+
+        @iseqs = iseqs
+        @places = iseqs.by(:location)
+        @files = iseqs.by(:file)
+        @limit = limit
+        @directory = Paths.working_directory
+      end
+
+      def to_s(color: false)
+        paint = Paint.new(color)
+        [
+          "#{paint.call(headline, :bold)}\n", "#{places.to_text(paint)}#{rest(@places, "place")}",
+          "#{files.to_text(paint)}#{rest(@files, "file")}"
+        ].join("\n")
+      end
+
+      def to_markdown
+        [
+          "**#{headline}**\n",
+          places.to_markdown, rest(@places, "place"), files.to_markdown, rest(@files, "file")
+        ].reject(&:empty?).join("\n")
+      end
+
+      private
+
+      def headline = "#{Units.plural(@iseqs.count, "instruction sequence")}, #{Units.bytes(@iseqs.memsize)}"
+
+      def places
+        table = columns.name("Code", style: :cyan).name("Defined at")
+        @places.first(@limit).each do |group|
+          entry = group.entries.first
+          table.row(*amounts(group), code(group), "#{Paths.short(entry.file, @directory)}:#{entry.line}")
+        end
+        table
+      end
+
+      def files
+        table = columns.name("File")
+        @files.first(@limit).each { |group| table.row(*amounts(group), Paths.short(group.name, @directory)) }
+        table
+      end
+
+      def columns = Table.new.number("Bytes", style: :red).number("Count")
+
+      def amounts(group) = [Units.bytes(group.memsize), Units.count(group.count)]
+
+      # Blocks have the name of their method; code outside of methods has its label.
+      def code(group)
+        names = group.entries.map { |entry| entry.method_name || entry.label }.uniq
+        shown = names.first(SHOWN).map { |name| Printable.fit(name, NAME_WIDTH) }
+        more = names.size - shown.size
+        more.zero? ? shown.join(", ") : "#{shown.join(", ")} and #{Units.count(more)} more"
+      end
+
+      def rest(groups, noun)
+        more = groups.drop(@limit)
+        return "" if more.empty?
+
+        "#{Units.plural(more.size, "more #{noun}")} with #{Units.bytes(more.sum(&:memsize))}\n"
+      end
+    end
   end
 end

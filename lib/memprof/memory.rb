@@ -3,7 +3,6 @@
 require_relative "errors"
 require_relative "loading"
 require_relative "native"
-require_relative "memory/item"
 
 module Memprof
   # Where the memory of a process goes: items that add up to its RSS. Created by {Memprof.memory} for this
@@ -19,6 +18,32 @@ module Memprof
   class Memory
     autoload :Cluster, "#{__dir__}/memory/cluster"
     autoload :MemoryText, "#{__dir__}/memory/memory_text"
+
+    # A part of the RSS. Frozen.
+    class Item
+      # @return [Symbol] a stable name, such as `:slots_used`
+      attr_reader :key
+      # @return [String] for people
+      attr_reader :name
+      # @return [Integer] resident bytes
+      attr_reader :bytes
+      # @return [Symbol] `:exact`, `:estimate`, `:difference`
+      attr_reader :accuracy
+
+      # @api private
+      def initialize(item)
+        @key = item[:key].to_sym
+        @name = item[:name].freeze
+        @bytes = item[:bytes]
+        @accuracy = item[:accuracy].to_sym
+        freeze
+      end
+
+      # @return [String] for the console
+      # @example
+      #   p Memprof.memory.items.first
+      def inspect = "#<#{self.class} #{key}: #{bytes} bytes>"
+    end
 
     class << self
       # @api private

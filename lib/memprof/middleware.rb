@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require "memprof"
-require_relative "middleware/body"
 require_relative "middleware/pending"
 require_relative "middleware/request"
 

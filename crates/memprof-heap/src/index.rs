@@ -4,17 +4,18 @@
 //! with the place and checksum of each part and a fingerprint of the dump. An index is rebuilt if its dump has changed, another
 //! version wrote it, it belongs to another user, or it is damaged.
 
-mod fingerprint;
 mod index_reader;
 mod index_writer;
 mod unfinished;
 
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::Source;
-pub(super) use fingerprint::Fingerprint;
 pub(super) use index_reader::read;
 pub(super) use index_writer::{begin, write};
 pub use unfinished::Unfinished;
@@ -26,6 +27,9 @@ const MAGIC: [u8; 8] = *b"mempidx\x89";
 const VERSION: u32 = 8;
 /// Where the texts begin.
 pub(super) const HEAD: u64 = 16;
+/// Bytes sampled at each place of a fingerprint.
+const SAMPLE: u64 = 4096;
+const SAMPLES: u64 = 16;
 
 /// The path of a dump's index.
 pub fn path_of(dump: &Path) -> PathBuf {
@@ -53,4 +57,32 @@ struct Directory {
     notes: Vec<(u8, String)>,
     texts: (u64, u64),
     places: Vec<Place>,
+}
+
+/// Identifies the dump of an index.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Fingerprint {
+    length: u64,
+    modified: (i64, i64),
+    sample: u32,
+}
+
+impl Fingerprint {
+    /// The fingerprint of a dump: its length, modification time, and a sample of its bytes.
+    pub fn of(dump: &File) -> io::Result<Fingerprint> {
+        let metadata = dump.metadata()?;
+        let length = metadata.len();
+        let mut hasher = crc32fast::Hasher::new();
+        let mut sample = vec![0; SAMPLE as usize];
+        for number in 0..SAMPLES {
+            let at = length.saturating_sub(SAMPLE) / (SAMPLES - 1) * number;
+            let count = dump.read_at(&mut sample, at)?;
+            hasher.update(&sample[..count]);
+        }
+        Ok(Fingerprint {
+            length,
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            sample: hasher.finalize(),
+        })
+    }
 }

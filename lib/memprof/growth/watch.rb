@@ -1,9 +1,89 @@
 # frozen_string_literal: true
 
-require_relative "population"
+require_relative "../paths"
 
 module Memprof
   class Growth
+    # The number of live objects of each site and class, or their bytes, after each run.
+    class Series
+      def initialize
+        @runs = 0
+        @counts = {}
+      end
+
+      # Adds the live objects after one more run: `[[count, file, line, class_name], ...]`.
+      def add(stats)
+        stats.each do |count, file, line, class_name|
+          # Objects that memprof allocates while it counts are not growth of the measured program.
+          next if Paths.own?(file)
+
+          counts = (@counts[[file, line, class_name]] ||= [])
+          counts << 0 while counts.size <= @runs # the runs after which it was absent
+          counts[@runs] += count
+        end
+        @runs += 1
+        self
+      end
+
+      # `[file, line, class_name]` to counts, one per run.
+      def to_h = @counts.transform_values { |counts| counts + [0] * (@runs - counts.size) }
+    end
+
+    # The number of objects of some classes in the whole heap after each run, including those from before the
+    # first run. A full buffer replaces an old object by a new one in each run: the number of new, tracked
+    # objects rises, but that of the class does not.
+    class Population
+      NAMELESS = /\A#<Class < (.+)>\z/
+      private_constant :NAMELESS
+
+      def initialize
+        @classes = {}
+        @counts = {}
+      end
+
+      # Also counts the objects of these classes from the next run on.
+      def watch(names)
+        (names.uniq - @classes.keys).each do |name|
+          next unless (klass = find(name))
+
+          @classes[name] = klass
+          @counts[name] = []
+        end
+      end
+
+      # Counts again.
+      def add
+        counts = Native.count_instances(@classes.values)
+        @classes.each_key.zip(counts) { |name, count| @counts[name] << count }
+        self
+      end
+
+      def grows?(name)
+        counts = @counts[name]
+        counts.nil? || Native.fit([counts]).first.last
+      end
+
+      # Whether the new objects of a site mostly replace others of their class: run by run, the site gained
+      # more than twice as many as its class.
+      def replaced?(name, series)
+        counts = @counts[name]
+        return false unless counts
+
+        gained, net = Native.fit([series.last(counts.size), counts]).map(&:first)
+        net * 2 < gained
+      end
+
+      private
+
+      # Subclasses count as their class. A name may not be a real class: classes can call themselves anything.
+      def find(name)
+        found = Object.const_get(name[NAMELESS, 1] || name)
+        found if found.is_a?(Class)
+      rescue NameError
+        nil
+      end
+    end
+
     # Runs a block repeatedly and records what is live after each run.
     class Watch
       # Extra runs when in doubt, in multiples of the requested ones: three times as many in total, then six

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "memory_text"
+
 module Memprof
   class Memory
     # The memory of a process and of those forked from it, such as the workers of a server. Measured by
@@ -10,8 +12,6 @@ module Memprof
     #   cluster.pss == cluster.processes.sum { |process| process[:pss] } # => true
     #   puts cluster
     class Cluster
-      autoload :ClusterText, "#{__dir__}/cluster/cluster_text"
-
       # The items of a process that Ruby uses.
       RUBY = %i[slots slots_used slots_free objects iseqs].freeze
       private_constant :RUBY
@@ -105,6 +105,66 @@ module Memprof
       # @example
       #   p Memprof.cluster_memory
       def inspect = "#<#{self.class} of #{pid}: #{processes.size} processes, #{pss} bytes>"
+
+      # The memory of a cluster for people: a heading, a row for each process, and further facts.
+      class ClusterText
+        include HeadedTable
+
+        COLUMNS = [["RSS", :rss], ["PSS", :pss], ["Private", :private], ["Shared", :shared], ["Swap", :swap],
+          ["Ruby", :ruby]].freeze
+
+        def initialize(cluster)
+          @cluster = cluster
+        end
+
+        def heading = "#{Units.plural(@cluster.processes.size, "process")}, #{bytes(@cluster.pss)} together"
+
+        # Columns with any data.
+        def columns
+          COLUMNS.reject { |_, key| @cluster.processes.all? { |process| [nil, 0].include?(process[key]) } }
+        end
+
+        def sentences = [sum, others, skipped, forked_from].compact
+
+        private
+
+        def table
+          table = Table.new
+          columns.each { |heading, key| table.number(heading, style: key == :pss ? :red : nil) }
+          table.number("PID").name("Process", style: :cyan)
+          @cluster.processes.each do |process|
+            sizes = columns.map { |_, key| process[key] ? bytes(process[key]) : "" }
+            table.row(*sizes, process[:pid].to_s, process[:name])
+          end
+          table
+        end
+
+        def sum
+          "That is the sum of PSS, in which a page that n processes share counts 1/n. The sum of RSS is " \
+            "#{bytes(@cluster.rss)}."
+        end
+
+        def others
+          count, pss = @cluster.others.values_at(:processes, :pss)
+          return if count.zero?
+
+          "#{Units.plural(count, "other program")} that they have started take#{"s" if count == 1} " \
+            "#{bytes(pss)} more."
+        end
+
+        def skipped
+          return if @cluster.skipped.zero?
+
+          "Not counted: #{Units.plural(@cluster.skipped, "process")} that ended while measured, or may not " \
+            "be read."
+        end
+
+        def forked_from
+          return unless @cluster.forked_from
+
+          "#{@cluster.pid} was itself forked from #{@cluster.forked_from}."
+        end
+      end
     end
   end
 end

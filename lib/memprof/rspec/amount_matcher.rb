@@ -66,5 +66,21 @@ module Memprof
         Testing::Budget.read(@limit, kind: @kind, unit: @unit, internals: @internals)
       end
     end
+
+    # See {Matchers#allocate_at_most}.
+    class AllocateAtMost < AmountMatcher
+      # @param limit [Numeric, Range, Hash]
+      def initialize(limit)
+        super(limit, :allocated)
+      end
+    end
+
+    # See {Matchers#retain_at_most}.
+    class RetainAtMost < AmountMatcher
+      # @param limit [Numeric, Range, Hash]
+      def initialize(limit)
+        super(limit, :retained)
+      end
+    end
   end
 end

@@ -2,6 +2,35 @@
 
 module Memprof
   module RSpec
+    # Another matcher inside of ours. RSpec nests joined block matchers: it calls the outer one with a block
+    # in which the inner one runs the user's block. Allocations of the inner matcher are not the user's, so
+    # the user's block is measured inside, and its exceptions propagate to the inner matcher.
+    class Nesting
+      def self.of(block)
+        evaluator = block.binding.receiver
+        new(block, evaluator) if ::RSpec::Matchers::BuiltIn::Compound::NestedEvaluator === evaluator &&
+          evaluator.instance_variable_get(:@actual).is_a?(Proc)
+      rescue ArgumentError
+        nil # a Symbol or a Method as a block has no binding
+      end
+
+      attr_reader :block
+
+      def initialize(outer, evaluator)
+        @outer = outer
+        @evaluator = evaluator
+        @block = evaluator.instance_variable_get(:@actual)
+      end
+
+      # Runs the inner matcher, with another block in place of the user's.
+      def call(work)
+        @evaluator.instance_variable_set(:@actual, work)
+        @outer.call
+      ensure
+        @evaluator.instance_variable_set(:@actual, @block)
+      end
+    end
+
     # Base class of all matchers with a limit. Subclasses define the budget.
     class BudgetMatcher
       include BlockMatcher
@@ -132,6 +161,55 @@ module Memprof
         return Testing::Measurement.new(block, plan) unless nesting
 
         Testing::Measurement.new(nesting.block, plan) { |work| nesting.call(work) }
+      end
+    end
+
+    # Two of our matchers, joined by `and` or `or`: one run of the block serves both.
+    class Joined < BudgetMatcher
+      def initialize(word, first, second)
+        super()
+        @word = word
+        @matchers = [first, second]
+      end
+
+      def warmup(runs)
+        @matchers.each { |matcher| matcher.warmup(runs) }
+        self
+      end
+
+      def with_internal_objects
+        @matchers.each(&:with_internal_objects)
+        self
+      end
+
+      def judge(measurement)
+        @outcomes = @matchers.map { |matcher| matcher.judge(measurement) }
+        @outcome = self
+      end
+
+      def pass?
+        @word == :and ? @outcomes.all?(&:pass?) : @outcomes.any?(&:pass?)
+      end
+
+      def plan = @matchers.map(&:plan).reduce(:|)
+
+      def expects_call_stack_jump?
+        @matchers.each(&:expects_call_stack_jump?)
+        false
+      end
+
+      # RSpec does not negate joined matchers either: the meaning would be unclear.
+      def does_not_match?(_block)
+        raise NotImplementedError, "`expect { }.not_to matcher.#{@word} matcher` is not supported"
+      end
+
+      def description = @matchers.map(&:description).join(" #{@word} ")
+
+      def failure_message
+        return super unless @outcome
+
+        failed = @matchers.zip(@outcomes).reject { |_, outcome| outcome.pass? }
+        failed.map { |matcher, _| matcher.failure_message }.join("\n\n...#{@word}:\n\n")
       end
     end
   end

@@ -9,18 +9,12 @@ end
 
 require_relative "../testing"
 require_relative "block_matcher"
-require_relative "nesting"
 require_relative "budget_matcher"
-require_relative "joined"
 require_relative "amount_matcher"
 require_relative "native_matcher"
-require_relative "allocate_at_most"
-require_relative "retain_at_most"
 require_relative "perform_allocation"
 require_relative "limit_allocations"
 require_relative "leak_objects"
-require_relative "leak_native_memory"
-require_relative "allocate_native_at_most"
 
 module Memprof
   # RSpec matchers; `require "memprof/rspec"` includes them in all examples.

@@ -47,5 +47,43 @@ module Memprof
         @block.is_a?(Proc) ? @measured.message(negated: true) : no_block("not to")
       end
     end
+
+    # See {Matchers#leak_native_memory}.
+    class LeakNativeMemory < NativeMatcher
+      # @param over [Integer, String] bytes that may leak
+      def initialize(over)
+        super()
+        @measured = Testing::NativeLeaks.new(over)
+      end
+
+      # Sets how often the block runs while its live bytes are counted; the default is 20.
+      #
+      # @param runs [Integer] at least 4
+      # @return [self]
+      #
+      # @example
+      #   RSpec.describe("a string") { it { expect { "a" * 9 }.not_to leak_native_memory.times(10) } }
+      def times(runs)
+        @measured.times = runs
+        self
+      end
+
+      private
+
+      def fulfilled?(block) = @measured.found?(block)
+    end
+
+    # See {Matchers#allocate_native_at_most}.
+    class AllocateNativeAtMost < NativeMatcher
+      # @param limit [Integer, String] bytes
+      def initialize(limit)
+        super()
+        @measured = Testing::NativeAllocations.new(limit)
+      end
+
+      private
+
+      def fulfilled?(block) = @measured.within?(block)
+    end
   end
 end

@@ -2,13 +2,115 @@
 
 require_relative "../cell"
 require_relative "../cli/listing"
-require_relative "trace_text/work"
 
 module Memprof
   class Trace
     # A report for people: totals, calls, allocated classes and their locations, SQL statements and rendered
     # templates. Empty sections are left out.
     class TraceText
+      # The counts of tracers, one row each: calls, their time, and the most frequent kinds.
+      class Work
+        NAMES = {
+          "gc" => "GC", "fd" => "I/O", "dns" => "DNS", "memory" => "malloc", "views" => "Views",
+          "sql" => "SQL", "mysql" => "MySQL", "postgres" => "PostgreSQL", "sqlite" => "SQLite",
+          "memcache" => "Memcache", "redis" => "Redis", "http" => "HTTP", "threads" => "Threads"
+        }.freeze
+        # Shown elsewhere.
+        ELSEWHERE = %w[objects resources].freeze
+        # Keys that distinguish a tracer's calls; in other tracers, the function does.
+        KINDS = %w[types commands hosts].freeze
+        CALLS = %w[calls queries].freeze
+        # Sums over functions that tracers report as well.
+        SUMS = %w[ruby other].freeze
+        LISTED = 4
+        private_constant :NAMES, :ELSEWHERE, :KINDS, :CALLS, :SUMS, :LISTED
+
+        def initialize(tracers)
+          @tracers = tracers
+        end
+
+        def listing
+          listing = CLI::Listing.new.column("Work", :name, :tracer).column("Calls", :count, :calls)
+            .column("Time", :seconds, :time).column("Of which", :name, :kinds)
+          @tracers.each do |name, report|
+            next if ELSEWHERE.include?(name) || !report.is_a?(Hash) || report.empty?
+
+            row = row(name, report)
+            listing.row(NAMES.fetch(name, name), *row) unless row.all?(nil)
+          end
+          listing
+        end
+
+        private
+
+        def row(name, report)
+          return [nil, nil, report["error"].to_s] if report.key?("error")
+
+          case name
+          when "gc" then collections(report)
+          when "threads" then [nil, nil, threads(report)]
+          else counted(report) || [nil, nil, numbers(report)]
+          end
+        end
+
+        def collections(report)
+          return [nil] * 3 unless report["calls"].to_i.positive?
+
+          sizes = "#{report["major"]} major, #{report["minor"]} minor"
+          [report["calls"], report["time"], "#{sizes}; by #{report["reasons"].keys.join(", ")}"]
+        end
+
+        def threads(report)
+          parts = []
+          parts << "#{Units.plural(report["created"], "thread")} created" if report["created"].to_i.positive?
+          if report["gvl_waits"].to_i.positive?
+            waits = Units.plural(report["gvl_waits"], "wait")
+            parts << "#{waits} for the GVL: #{Cell.seconds(report["gvl_wait_time"])}"
+          end
+          parts.join("; ") unless parts.empty?
+        end
+
+        def counted(report)
+          own = CALLS.find { |key| report[key].is_a?(Integer) }
+          parts = own ? report.values_at(*KINDS).grep(Hash).first || {} : report.except(*SUMS)
+          parts = parts.select { |_, part| part.is_a?(Hash) && calls(part) }
+          return if own.nil? && parts.empty?
+
+          calls = own ? report[own] : parts.sum { |_, part| calls(part) }
+          time = own ? report["time"] : times(parts)
+          [calls, time, kinds(parts)]
+        end
+
+        def calls(part) = part.values_at(*CALLS).grep(Integer).first
+
+        def times(parts)
+          times = parts.filter_map { |_, part| part["time"] }
+          times.sum unless times.empty?
+        end
+
+        def kinds(parts)
+          return if parts.empty?
+
+          sorted = parts.sort_by { |_, part| -calls(part) }
+          named = sorted.first(LISTED).map do |name, part|
+            "#{name} #{Units.count(calls(part))}#{bytes(part)}"
+          end
+          named << "..." if sorted.size > LISTED
+          named.join(", ")
+        end
+
+        def bytes(part)
+          size = part["actual"] || part["requested"]
+          " (#{Units.bytes(size)})" if size.is_a?(Integer) && size.positive?
+        end
+
+        # The report of a tracer that the program defines.
+        def numbers(report)
+          report.map { |key, value| "#{key} #{value.is_a?(Integer) ? Units.count(value) : value}" }.join(", ")
+        end
+      end
+      private_constant :Work
+
       # Rows of a table.
       LISTED = 10
       private_constant :LISTED

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require "memprof/trace/rate"
+require "memprof/trace/requests"
 
 RSpec.describe Memprof::Trace::Rate do
   it "takes each request if nothing else is asked for" do

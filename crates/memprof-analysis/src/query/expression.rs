@@ -1,7 +1,6 @@
 //! A query as data.
 
-use super::field::Field;
-use super::fields::Fields;
+use super::field::{Field, Fields};
 use super::part::Part;
 use super::pattern::Pattern;
 

@@ -35,7 +35,6 @@ mod condition;
 mod display;
 mod expression;
 mod field;
-mod fields;
 mod nearest;
 mod number;
 mod parser;
@@ -51,8 +50,7 @@ use std::fmt;
 use std::str::FromStr;
 
 pub use expression::{Comparison, Condition, Expression, Order, TextTest};
-pub use field::{Field, Kind};
-pub use fields::Fields;
+pub use field::{Field, Fields, Kind};
 pub use part::Part;
 pub use pattern::Pattern;
 pub use prepared::{Locate, Prepared};

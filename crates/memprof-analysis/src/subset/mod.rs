@@ -18,7 +18,6 @@ mod rewrite;
 #[cfg(test)]
 pub(crate) mod sample_subsets;
 mod save;
-mod subset_diff;
 mod subset_edges;
 mod subset_paths;
 #[cfg(test)]
@@ -36,7 +35,7 @@ pub use keepalive::Interface;
 pub use name::Name;
 pub use rewrite::Missing;
 
-use crate::questions::Error;
+use crate::questions::{Changes, Error};
 use memprof_heap::graph::BitSet;
 use memprof_heap::{FOLDED, Heap};
 use subset_edges::{Edges, Own, View};
@@ -337,5 +336,26 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         let mut members = self.members.clone();
         members.subtract(&other.members);
         self.with(members)
+    }
+
+    /// Members of `to` that are not members here. Across two heaps, objects are the same according to [`Changes`], and root
+    /// categories if they have the same name.
+    ///
+    /// # Errors
+    /// See [`Subset::all`].
+    pub fn diff(&self, to: &Subset<H>) -> Result<Subset<H>, Error> {
+        if std::ptr::eq(self.heap(), to.heap()) {
+            return Ok(to.difference(self));
+        }
+        let changes = Changes::between(self.heap(), to.heap())?;
+        let before = |node: u32| match to.heap().category(node) {
+            Some(category) => self.root_at(&category.name),
+            None => changes.origin(node),
+        };
+        let new = to
+            .iter()
+            .filter(|&node| !before(node).is_some_and(|node| self.contains(node)));
+        let members = BitSet::of(to.members.length(), new);
+        Ok(to.with(members))
     }
 }

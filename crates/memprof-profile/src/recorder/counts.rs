@@ -2,8 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::Recorder;
-use super::answers::Survivors;
+use super::{Recorder, Survivors};
 use crate::group::NO_NAME;
 use crate::profile::Amount;
 use crate::sessions::SessionId;

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Recorder;
-use super::answers::Survivors;
+use super::{Recorder, Survivors};
 use crate::profile::Amount;
 use crate::sessions::SessionId;
 

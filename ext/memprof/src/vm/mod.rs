@@ -62,7 +62,6 @@ pub mod ractors;
 mod revealed;
 pub mod ruby_object;
 pub mod ruby_thread;
-pub mod seed;
 pub mod sessions;
 pub mod signals;
 pub mod slots;

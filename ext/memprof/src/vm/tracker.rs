@@ -2,7 +2,7 @@
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::time::{Instant, SystemTime};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use memprof_profile::recorder::Recorder;
 use memprof_profile::sessions::SessionId;
@@ -84,7 +84,7 @@ impl Tracker {
 
     fn new() -> Self {
         Tracker {
-            recorder: Recorder::new(super::seed::seed()),
+            recorder: Recorder::new(seed()),
             frames: Frames::default(),
             classes: Classes::default(),
             identities: Identities::default(),
@@ -225,7 +225,7 @@ pub fn after_fork() {
     // SAFETY: there is no other thread, and if none was inside, the tracker is whole.
     let tracker = unsafe { &mut *TRACKER.0.get() };
     if let Some(tracker) = tracker.as_mut().filter(|_| !inside) {
-        tracker.recorder.reseed(super::seed::seed());
+        tracker.recorder.reseed(seed());
         set_skip(tracker.recorder.sample_gap());
     }
 }
@@ -241,4 +241,18 @@ pub fn suspended<T>(work: impl FnOnce() -> T) -> T {
     with(|tracker| tracker.quiet.enter(current_thread()));
     let _resume = Resume;
     work()
+}
+
+/// A number unique to this process: random bits from the system, or else from clock and process id. Allocates nothing: also
+/// called in a forked child.
+fn seed() -> u64 {
+    let mut bytes = [0u8; 8];
+    // SAFETY: writes that many bytes, or fails.
+    if unsafe { libc::getentropy(bytes.as_mut_ptr().cast(), bytes.len()) } == 0 {
+        return u64::from_ne_bytes(bytes);
+    }
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    now.as_nanos() as u64 ^ u64::from(std::process::id()).rotate_left(40)
 }

@@ -1,5 +1,4 @@
-use super::room::Room;
-use super::{Answer, Question, Sort};
+use super::{Answer, Question, Room, Sort};
 use crate::questions::Selection;
 use crate::tests::ask;
 use memprof_dump::record::{Flags, Kind};

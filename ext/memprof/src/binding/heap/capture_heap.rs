@@ -26,7 +26,7 @@ pub fn capture(
     let texts = duplicate(ruby, descriptor)?;
     let request = tracker::suspended(|| request(ruby, options))?;
     heap::prepare();
-    let builder = Builder::new(texts).and_then(|builder| heap::capture::capture(builder, request));
+    let builder = Builder::new(texts).and_then(|builder| heap::capture(builder, request));
     let builder = builder.map_err(|error| failure(ruby, &error))?;
     let state = Arc::new(State::default());
     let reported = Arc::clone(&state);

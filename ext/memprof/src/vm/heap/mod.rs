@@ -4,7 +4,6 @@
 //! are paused. Data that needs Ruby code (threads' backtraces, global variables) is collected before by `lib/memprof/dump`.
 
 pub mod binding;
-pub mod capture;
 mod class;
 mod collector;
 mod contents;
@@ -51,6 +50,7 @@ use memprof_dump::record::{Counts, NoteKind};
 use memprof_dump::values::Values;
 use memprof_dump::worker::Worker;
 use memprof_dump::writer::LiveWriter;
+use memprof_heap::Builder;
 use memprof_profile::sessions::SessionId;
 use rb_sys::VALUE;
 
@@ -149,6 +149,16 @@ fn is_collecting() -> bool {
 pub fn dump(file: File, request: Request, worker: Worker) -> io::Result<Written> {
     check()?;
     choose(file, request, worker)
+}
+
+/// Passes the whole heap to a builder. Called with the GVL, after [`prepare`].
+///
+/// # Errors
+/// If the heap cannot be read now, or texts cannot be written.
+pub fn capture(mut builder: Builder, request: Request) -> io::Result<Builder> {
+    check()?;
+    with_quiet_heap(|| pass(&mut builder, request))?;
+    Ok(builder)
 }
 
 /// As [`dump`], in a forked child, where other Ractors are already stopped and GC must never run.
