@@ -8,13 +8,6 @@ module Memprof
         class type file line application gem method generation age size length shape slot imemo namespace
         superclass root
       ].freeze
-      HEADINGS = {
-        class: "Class", type: "Type", file: "File", line: "Allocated at", application: "Application",
-        gem: "Gem", method: "Method", age: "Age", generation: "Generation", size: "Shallow size",
-        length: "Length", shape: "Shape", slot: "Slot", imemo: "imemo type", namespace: "Namespace",
-        superclass: "Class", root: "Root"
-      }.freeze
-      private_constant :HEADINGS
 
       SUMMARY = "groups the objects of a dump by class, line, age, ..."
       USAGE = "[OPTIONS] FILE"
@@ -76,21 +69,20 @@ module Memprof
       end
 
       def listing(answer)
-        listing = Listing.new.column("Retained size", :bytes, :retained)
-          .column("Retained %", :percent, :percent)
-          .column("Objects", :count, :count).column("Shallow size", :bytes, :size)
+        listing = Listing.new.columns(:retained, :percent, :count, :size)
         if output_format == :csv
-          listing.column("Group", :name, :key).column("In", :name, :then)
+          listing.columns(:group, as: :key).columns(:within, as: :then)
         else
           listing.column(title, place? ? :place : :name, :key)
         end
-        listing.column("Generations", :number, :generations, spare: true)
+        listing.columns(:generations, spare: true)
         answer[:rows].each { |row| add(listing, row, [], 0) }
         listing
       end
 
       def title
-        [@options.fetch(:by, :class), @options[:then]].compact.map { |by| HEADINGS.fetch(by) }.join(", then ")
+        [@options.fetch(:by, :class), @options[:then]].compact.map { |by| Columns.heading_of_group(by) }
+          .join(", then ")
       end
 
       # Paths are cut on the left.

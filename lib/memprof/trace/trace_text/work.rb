@@ -28,8 +28,8 @@ module Memprof
         end
 
         def listing
-          listing = CLI::Listing.new.column("Work", :name, :tracer).column("Calls", :count, :calls)
-            .column("Time", :seconds, :time).column("Of which", :name, :kinds)
+          listing = CLI::Listing.new.columns(:work, as: :tracer).columns(:calls)
+            .columns(:seconds, as: :time).columns(:kinds)
           @tracers.each do |name, report|
             next if ELSEWHERE.include?(name) || !report.is_a?(Hash) || report.empty?
 
