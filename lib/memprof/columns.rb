@@ -25,7 +25,7 @@ module Memprof
         [:retained, "Retained size", :bytes, "memory that would be freed together with the object; " \
                                              "of a group, each byte is counted once"],
         [:percent, "Retained %", :percent, "retained size as a share of the heap's bytes"],
-        [:size, "Shallow size", :bytes, "memory of the object itself: its slot, and what it has malloc'ed"],
+        [:size, "Shallow size", :bytes, "memory of the object itself: its slot and its malloc'ed memory"],
         [:shallow_percent, "Shallow %", :percent, "shallow size as a share of the heap's bytes"],
         [:count, "Objects", :count, "number of objects"],
         [:instances, "Instances", :count, "number of objects of the class"],
