@@ -10,9 +10,6 @@ module Memprof
 
     def self.fetch(key) = TABLE.fetch(key)
 
-    # The heading of groups of objects by a fact (`--by`).
-    def self.heading_of_group(fact) = fetch(GROUPS.fetch(fact.to_sym)).heading
-
     # The facts by which commands and pages group objects, with the columns that show them.
     GROUPS = {
       class: :class, type: :type, file: :file, line: :site, site: :site, application: :own, gem: :gem,

@@ -30,10 +30,14 @@ RSpec.describe Memprof::Columns do
     expect(rows.map(&:first) - named - chosen).to eq([])
   end
 
-  it "has a heading for each fact by which commands and pages group objects" do
+  it "has a column for each fact by which commands and pages group objects" do
     require "memprof/cli"
-    facts = Memprof::CLI::Histogram::BY | Memprof::CLI::Diff::BY | Memprof::CLI::Comparing::BY
-    expect(facts.map { |fact| described_class.heading_of_group(fact) }).to all(be_a(String))
-    expect(described_class.heading_of_group(:line)).to eq("Allocated at")
+    require "memprof/web"
+    Memprof::Web::Router.standard # loads the pages
+    pages = Memprof::Web::Pages
+    facts = Memprof::CLI::Histogram::BY | Memprof::CLI::Diff::BY | pages::Groups::BY.keys |
+      (pages::Tracked::BY | pages::Diff::BY).map(&:to_sym)
+    expect(facts - described_class::GROUPS.keys).to eq([])
+    expect(described_class::GROUPS.values - rows.map(&:first)).to eq([])
   end
 end

@@ -9,7 +9,7 @@ module Memprof
       class << self
         def sentences(totals)
           sentences = ["New: #{sum(totals[:new])}. Freed: #{sum(totals[:gone])}.",
-            "Surviving: #{Units.objects(totals[:kept][:count])}, #{Cell.text(totals[:grown], :growth)}."]
+            "In both dumps: #{Units.objects(totals[:kept][:count])}, #{Wording.larger(totals[:grown])}."]
           if totals[:survived]
             survived, temporary = totals.values_at(:survived, :temporary).map { |part| sum(part) }
             sentences << "New and survived: #{survived}. New and temporary: #{temporary}."

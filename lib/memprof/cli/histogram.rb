@@ -81,8 +81,8 @@ module Memprof
       end
 
       def title
-        [@options.fetch(:by, :class), @options[:then]].compact.map { |by| Columns.heading_of_group(by) }
-          .join(", then ")
+        [@options.fetch(:by, :class), @options[:then]].compact
+          .map { |by| Columns.fetch(Columns::GROUPS.fetch(by)).heading }.join(", then ")
       end
 
       # Paths are cut on the left.
