@@ -69,7 +69,8 @@ module Memprof
       end
 
       def listing(answer)
-        listing = Listing.new.columns(:retained, :percent, :count, :size)
+        share = answer[:sort].to_s == "retained" ? :percent : :shallow_percent
+        listing = Listing.new.columns(:retained).columns(share, as: :percent).columns(:count, :size)
         if output_format == :csv
           listing.columns(:group, as: :key).columns(:within, as: :then)
         else
