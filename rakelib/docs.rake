@@ -80,3 +80,10 @@ task "docs:readme" do
   require_relative "../spec/support/documents/walk"
   Documents::Walk.new("README.md", install: ENV.key?("INSTALL")).run { |place| puts(place) }
 end
+
+desc "Write docs/columns.md and docs/options.md from the tables of columns and of options"
+task "docs:reference" do
+  $LOAD_PATH.unshift(File.expand_path("../lib", __dir__))
+  require_relative "../spec/support/documents/reference"
+  Documents::Reference.pages.each { |page, text| File.write(page, text) }
+end

@@ -4,6 +4,7 @@ require "json"
 require "memprof/cli"
 require "tmpdir"
 require_relative "support/documents/promised"
+require_relative "support/documents/reference"
 require_relative "support/documents/walk"
 
 # What the documents say is run by the specs as well, so that it stays true.
@@ -58,6 +59,13 @@ RSpec.describe "The documents" do
   it "have code that is Ruby where it cannot run" do
     fragments += Documents.examples.select { |snippet| snippet.kind == "no-run" }
     fragments.each { |snippet| RubyVM::InstructionSequence.compile(snippet.code, snippet.place) }
+  end
+
+  Documents::Reference.pages.each do |page, text|
+    it "have the reference that the code has: #{page}" do
+      written = File.read(File.join(Documents::ROOT, page))
+      expect(written).to eq(text), "#{page} is out of date; run: rake docs:reference"
+    end
   end
 
   Documents::PAGES.each do |page|

@@ -266,7 +266,7 @@ module Memprof
       def headline = "#{Units.plural(@iseqs.count, "instruction sequence")}, #{Units.bytes(@iseqs.memsize)}"
 
       def places
-        table = columns.name("Code", style: :cyan).name("Defined at")
+        table = columns.columns(:code, style: :cyan).columns(:defined_at)
         @places.first(@limit).each do |group|
           entry = group.entries.first
           table.row(*amounts(group), code(group), "#{Paths.short(entry.file, @directory)}:#{entry.line}")
@@ -275,12 +275,12 @@ module Memprof
       end
 
       def files
-        table = columns.name("File")
+        table = columns.columns(:file)
         @files.first(@limit).each { |group| table.row(*amounts(group), Paths.short(group.name, @directory)) }
         table
       end
 
-      def columns = Table.new.number("Bytes", style: :red).number("Count")
+      def columns = Table.new.columns(:bytes, style: :red).columns(:number)
 
       def amounts(group) = [Units.bytes(group.memsize), Units.count(group.count)]
 

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "cell"
+require_relative "columns"
 require_relative "paint"
 require_relative "printable"
 require_relative "screen_width"
@@ -21,6 +23,16 @@ module Memprof
       @rows = []
     end
 
+    # Adds columns of the table of columns.
+    def columns(*keys, style: nil)
+      keys.each do |key|
+        known = Columns.fetch(key)
+        Cell.number?(known.kind) ? number(known.heading, style: style) : name(known.heading, style: style)
+      end
+      self
+    end
+
+    # Adds a column whose heading is not in that table.
     def number(heading, style: nil)
       @columns << Column.new(heading: heading, number: true, style: style)
       self

@@ -37,6 +37,13 @@ module Memprof
           "from #{sum(totals[:before])} to #{sum(totals[:after])}"
       end
 
+      # A change of a size: `84.1 KiB larger`.
+      def larger(bytes)
+        return "as large as before" if bytes.zero?
+
+        "#{Units.bytes(bytes.abs)} #{bytes.positive? ? "larger" : "smaller"}"
+      end
+
       # Whether two dumps are unrelated: dumps of two processes share, at most, a few objects of one class at
       # the same address by chance.
       def unrelated?(totals) = totals[:kept][:count] * 1000 <= totals[:before][:count]

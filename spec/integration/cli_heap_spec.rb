@@ -40,7 +40,7 @@ RSpec.describe "memprof, asking a dump" do
     "tree" => [[], :tree, /^ *[\d.]+ [KM]iB .*Hash \(1000\)/, "retained,percent,count,object,address,site"],
     "dups" => [[], :duplicates, / wasted by .* duplicates among .* strings/,
       /\Awasted,percent,count,length,text,/],
-    "slots" => [[], :slots, /^ *Slot +Pages/, /\Aslot,pages,slots,used,free,fill,/]
+    "slots" => [[], :slots, /^ *Slot size +Pages/, /\Aslot,pages,slots,used,free,fill,/]
   }
 
   verbs.each do |verb, (arguments, question, text, csv)|

@@ -53,7 +53,7 @@ RSpec.describe "memprof trace" do
     end)
     expect(run_memprof("trace", path).stdout).to include(<<~TEXT)
       SQL statements
-      N+1  Queries  Requests   Total  Slowest  SQL       Called at
+      N+1  Queries  Requests    Time  Slowest  SQL       Called at
         1       18         2  1.00 s   250 ms  select ?  app.rb:7 in page
                  9         1  2.00 s   250 ms  select a
     TEXT

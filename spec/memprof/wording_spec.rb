@@ -35,6 +35,11 @@ RSpec.describe Memprof::Wording do
     end
   end
 
+  it "says how much larger or smaller something is" do
+    expect([2048, -10, 0].map { |bytes| described_class.larger(bytes) })
+      .to eq(["2.0 KiB larger", "10 B smaller", "as large as before"])
+  end
+
   it "calls no growth by its name" do
     sum = { count: 1500, size: 2048 }
     totals = { change: { count: 0, size: 0 }, before: sum, after: sum }

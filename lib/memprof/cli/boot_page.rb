@@ -56,19 +56,19 @@ module Memprof
 
       # The columns that files and gems share.
       def totals
-        Listing.new.column("Total", :bytes, :total_bytes) { |one| one.total.retained_bytes }
-          .column("Self", :bytes, :self_bytes) { |one| one.own.retained_bytes }
-          .column("Objects", :count, :total_objects) { |one| one.total.retained_objects }
-          .column("Code", :bytes, :code_bytes) { |one| one.total.code_bytes }
+        Listing.new.columns(:total, as: :total_bytes) { |one| one.total.retained_bytes }
+          .columns(:self_bytes) { |one| one.own.retained_bytes }
+          .columns(:count, as: :total_objects) { |one| one.total.retained_objects }
+          .columns(:code_bytes) { |one| one.total.code_bytes }
       end
 
       def requires(files)
-        listing = totals.column("RSS", :growth, :rss, spare: true, &:rss)
-          .column("Time", :seconds, :seconds, spare: true, &:seconds)
+        listing = totals.columns(:rss_growth, as: :rss, spare: true, &:rss)
+          .columns(:seconds, spare: true, &:seconds)
         if @is_screen
-          listing.column("Required by", :count, :required_by, spare: true) { |file| required_by(file) }
+          listing.columns(:required_by, spare: true) { |file| required_by(file) }
         end
-        listing.column("File", :name, :file) { |file| file.label(others: !@is_screen) }
+        listing.columns(:file) { |file| file.label(others: !@is_screen) }
         files.each { |file| grow(listing, file, 0) }
         listing
       end
@@ -87,17 +87,17 @@ module Memprof
       end
 
       def gems
-        totals.column("Files", :count, :files, &:files)
-          .column("Time", :seconds, :seconds, spare: true, &:seconds).column("Gem", :name, :gem, &:name)
+        totals.columns(:files, &:files)
+          .columns(:seconds, spare: true, &:seconds).columns(:gem, &:name)
           .rows(@tree.gems.first(@limit))
       end
 
       def files
-        Listing.new.column("Self", :bytes, :self_bytes) { |file| file.own.retained_bytes }
-          .column("Objects", :count, :self_objects) { |file| file.own.retained_objects }
-          .column("Code", :bytes, :code_bytes) { |file| file.own.code_bytes }
-          .column("Time", :seconds, :self_seconds, spare: true, &:own_seconds)
-          .column("File", :name, :file) { |file| file.path ? Paths.short(file.path) : file.name }
+        Listing.new.columns(:self_bytes) { |file| file.own.retained_bytes }
+          .columns(:count, as: :self_objects) { |file| file.own.retained_objects }
+          .columns(:code_bytes) { |file| file.own.code_bytes }
+          .columns(:seconds, as: :self_seconds, spare: true, &:own_seconds)
+          .columns(:file) { |file| file.path ? Paths.short(file.path) : file.name }
           .rows(@tree.files.first(@limit))
       end
     end

@@ -15,8 +15,8 @@ module Memprof
       BY = %i[line class gem].freeze
       GROUPS = 5 # rows of the tables by class and gem, without a limit
       COLUMNS = {
-        allocated_bytes: ["Allocated", :growth], allocated_objects: ["Objects", :more],
-        retained_bytes: ["Retained", :growth], retained_objects: ["Objects", :more]
+        allocated_bytes: [:allocated, :growth], allocated_objects: [:count, :more],
+        retained_bytes: [:retained_bytes, :growth], retained_objects: [:count, :more]
       }.freeze
       private_constant :GROUPS, :COLUMNS
 
@@ -108,13 +108,15 @@ module Memprof
 
       def listing(name, limit = nil)
         listing = Listing.new
-        COLUMNS.each { |measure, column| listing.column(*column, measure) { |row| row[measure][:change] } }
+        COLUMNS.each do |measure, (key, kind)|
+          listing.columns(key, as: measure, kind: kind) { |row| row[measure][:change] }
+        end
         if name == :line
-          listing.column("Class", :name, :class)
-            .column("Allocated at", :place, :location) { |row| row.slice(:file, :line, :method) }
-            .column("Line", :name, :match) { |row| Words.found(row) }
+          listing.columns(:class)
+            .columns(:site, as: :location) { |row| row.slice(:file, :line, :method) }
+            .columns(:match) { |row| Words.found(row) }
         else
-          listing.column(name.to_s.capitalize, :name, name, from: :name)
+          listing.columns(name, from: :name)
         end
         rows = @comparison.rows(name)
         listing.rows(limit ? rows.first(limit) : rows)

@@ -46,13 +46,13 @@ module Memprof
       def empties(file) = [["dups", "--collections", file], "empty collections"]
 
       def texts(rows)
-        Listing.new.column("Wasted", :bytes, :wasted)
-          .column("Wasted %", :percent, :percent, spare: true)
-          .column("Strings", :count, :count).column("Length", :count, :length, spare: true)
-          .column("Text", :name, :text, most: 44) { |row| quoted(row[:text]) }
-          .column("Referenced by", :name, :holder, most: 40) { |row| Wording.holder(row[:holders].first) }
-          .column("Allocated at", :place, :site, spare: true) { |row| row[:sites].first }
-          .column("Example", :address, :address, spare: true)
+        Listing.new.columns(:wasted)
+          .columns(:wasted_percent, as: :percent, spare: true)
+          .columns(:strings, as: :count).columns(:length, spare: true)
+          .columns(:text, most: 44) { |row| quoted(row[:text]) }
+          .columns(:holder, most: 40) { |row| Wording.holder(row[:holders].first) }
+          .columns(:site, spare: true) { |row| row[:sites].first }
+          .columns(:example, as: :address, spare: true)
           .rows(rows)
       end
 
@@ -75,23 +75,23 @@ module Memprof
       end
 
       def kinds(types)
-        Listing.new.column("Type", :label, :type).column("Objects", :count, :count)
-          .column("Shallow size", :bytes, :size).column("Elements", :count, :elements, spare: true)
-          .column("Empty", :count, :empty, from: :empty_count).column("Size of empty", :bytes, :empty_size)
-          .column("One element", :count, :single, from: :single_count)
-          .column("Fill %", :percent, :fill).column("Unused", :bytes, :unused)
-          .column("Empty ones referenced by", :name, :holder) do |type|
+        Listing.new.columns(:type, kind: :label).columns(:count)
+          .columns(:size).columns(:elements, spare: true)
+          .columns(:empty, from: :empty_count).columns(:empty_size)
+          .columns(:single, from: :single_count)
+          .columns(:fill, :unused)
+          .columns(:empty_holder, as: :holder) do |type|
             Wording.holder(type[:empty_holders].first)
           end
           .rows(types)
       end
 
       def largest(rows)
-        Listing.new.column("Length", :count, :length)
-          .column("Capacity", :count, :capacity, spare: true)
-          .column("Unused", :bytes, :unused).column("Retained size", :bytes, :retained)
-          .column("Object", :name, :object, from: :text)
-          .column("Address", :address, :address).column("Allocated at", :place, :site, spare: true)
+        Listing.new.columns(:length)
+          .columns(:capacity, spare: true)
+          .columns(:unused, :retained)
+          .columns(:object, from: :text)
+          .columns(:address).columns(:site, spare: true)
           .rows(rows)
       end
     end

@@ -9,7 +9,7 @@ module Memprof
       class << self
         def sentences(totals)
           sentences = ["New: #{sum(totals[:new])}. Freed: #{sum(totals[:gone])}.",
-            "Surviving: #{Units.objects(totals[:kept][:count])}, #{Cell.text(totals[:grown], :growth)}."]
+            "In both dumps: #{Units.objects(totals[:kept][:count])}, #{Wording.larger(totals[:grown])}."]
           if totals[:survived]
             survived, temporary = totals.values_at(:survived, :temporary).map { |part| sum(part) }
             sentences << "New and survived: #{survived}. New and temporary: #{temporary}."
@@ -20,32 +20,32 @@ module Memprof
         end
 
         def listing(rows, three:, unrelated: false)
-          changes = unrelated ? {} : { new: "New", gone: "Freed" }
-          changes[:survived] = "Survived" if three && !unrelated
-          changes[:garbage] = "Garbage" if !unrelated && rows.any? { |row| row[:garbage][:count].positive? }
+          changes = unrelated ? [] : %i[new gone]
+          changes << :survived if three && !unrelated
+          changes << :garbage if !unrelated && rows.any? { |row| row[:garbage][:count].positive? }
           # Uncollected garbage is not growth.
-          listing = Listing.new.column("Growth", :growth, :growth) { |row| row[:reachable][:size] }
-            .column("Objects", :more, :objects) { |row| row[:reachable][:count] }
-          changes.each do |key, heading|
-            listing.column(heading, :count, key, spare: %i[gone garbage].include?(key)) do |row|
+          listing = Listing.new.columns(:growth) { |row| row[:reachable][:size] }
+            .columns(:count, as: :objects, kind: :more) { |row| row[:reachable][:count] }
+          changes.each do |key|
+            listing.columns(key, spare: %i[gone garbage].include?(key)) do |row|
               row[key]&.fetch(:count)
             end
           end
-          listing.column("Retained by new", :bytes, :retained) unless unrelated
-          listing.column("Before", :bytes, :before, spare: !unrelated) { |row| row[:before][:size] }
-            .column("After", :bytes, :after, spare: !unrelated) { |row| row[:after][:size] }
-            .column("Over the dumps", :series, :series) { |row| row[:series]&.map { |change| change[:size] } }
-            .column(heading(rows), place?(rows) ? :place : :name, :key) { |row| key(row) }
+          listing.columns(:retained_by_new, as: :retained) unless unrelated
+          listing.columns(:before, spare: !unrelated) { |row| row[:before][:size] }
+            .columns(:after, spare: !unrelated) { |row| row[:after][:size] }
+            .columns(:series) { |row| row[:series]&.map { |change| change[:size] } }
+            .columns(fact(rows), as: :key, kind: place?(rows) ? :place : :name) { |row| key(row) }
             .rows(rows)
         end
 
         def owners(owners)
-          Listing.new.column("Retained by new", :bytes, :retained, from: :retained_by_new)
-            .column("New", :count, :new) { |owner| owner[:new][:count] }
-            .column("Survived", :count, :survived) { |owner| owner[:survived]&.fetch(:count) }
-            .column("Class", :name, :class) { |owner| owner[:classes].first&.fetch(:class) }
-            .column("Retained by", :name, :holder, most: 70) { |owner| holder(owner) }
-            .column("Address", :address, :address)
+          Listing.new.columns(:retained_by_new, as: :retained, from: :retained_by_new)
+            .columns(:new) { |owner| owner[:new][:count] }
+            .columns(:survived) { |owner| owner[:survived]&.fetch(:count) }
+            .columns(:class) { |owner| owner[:classes].first&.fetch(:class) }
+            .columns(:retained_by, as: :holder, most: 70) { |owner| holder(owner) }
+            .columns(:address)
             .rows(owners)
         end
 
@@ -59,10 +59,11 @@ module Memprof
           row[:class] || row[:type] || row[:file] || "(unknown)"
         end
 
-        def heading(rows)
+        def fact(rows)
           first = rows.first || {}
-          headings = { line: "Allocated at", file: "File", type: "Type" }
-          headings.find { |key, _| first.key?(key) }&.last || "Class"
+          return :site if first.key?(:line)
+
+          %i[file type].find { |key| first.key?(key) } || :class
         end
 
         def place?(rows) = (rows.first || {}).key?(:file)

@@ -4,14 +4,10 @@ module Memprof
   module CLI
     # `memprof histogram`: objects in groups.
     class Histogram < HeapCommand
-      HEADINGS = {
-        class: "Class", type: "Type", file: "File", line: "Allocated at", application: "Application",
-        gem: "Gem", method: "Method", generation: "Generation", age: "Age", size: "Shallow size",
-        length: "Length", shape: "Shape", slot: "Slot", imemo: "imemo type", namespace: "Namespace",
-        superclass: "Class", root: "Root"
-      }.freeze
-      BY = HEADINGS.keys.freeze
-      private_constant :HEADINGS
+      BY = %i[
+        class type file line application gem method generation age size length shape slot imemo namespace
+        superclass root
+      ].freeze
 
       SUMMARY = "groups the objects of a dump by class, line, age, ..."
       USAGE = "[OPTIONS] FILE"
@@ -73,21 +69,21 @@ module Memprof
       end
 
       def listing(answer)
-        listing = Listing.new.column("Retained size", :bytes, :retained)
-          .column("Retained %", :percent, :percent)
-          .column("Objects", :count, :count).column("Shallow size", :bytes, :size)
+        share = answer[:sort].to_s == "retained" ? :percent : :shallow_percent
+        listing = Listing.new.columns(:retained).columns(share, as: :percent).columns(:count, :size)
         if output_format == :csv
-          listing.column("Group", :name, :key).column("In", :name, :then)
+          listing.columns(:group, as: :key).columns(:within, as: :then)
         else
           listing.column(title, place? ? :place : :name, :key)
         end
-        listing.column("Generations", :number, :generations, spare: true)
+        listing.columns(:generations, spare: true)
         answer[:rows].each { |row| add(listing, row, [], 0) }
         listing
       end
 
       def title
-        [option(:by), @options[:then]].compact.map { |by| HEADINGS.fetch(by) }.join(", then ")
+        [option(:by), @options[:then]].compact
+          .map { |by| Columns.fetch(Columns::GROUPS.fetch(by)).heading }.join(", then ")
       end
 
       # Paths are cut on the left.

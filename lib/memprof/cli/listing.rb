@@ -5,6 +5,7 @@ require_relative "../printable"
 require_relative "../screen_width"
 require_relative "../table"
 require_relative "../cell"
+require_relative "../columns"
 
 module Memprof
   module CLI
@@ -29,7 +30,17 @@ module Memprof
         @rows = []
       end
 
-      # Adds a column. It shows the block's value for an item, or else the item's value under `from`.
+      # Adds columns of the table. `as` is the name in the answer and in CSV, if that is not the key.
+      def columns(*keys, as: nil, kind: nil, **options, &value)
+        keys.each do |key|
+          known = Columns.fetch(key)
+          column(known.heading, kind || known.kind, as || key, **options, &value)
+        end
+        self
+      end
+
+      # Adds a column whose heading the answer decides. It shows the block's value for an item, or else the
+      # item's value under `from`.
       def column(heading, kind, key, from: key, spare: false, most: nil, &value)
         value ||= ->(item) { item[from] }
         @columns << Column.new(heading, kind, key.to_s, value, spare, most)

@@ -96,9 +96,8 @@ module Memprof
 
       def render_cluster(page, of, cluster)
         text = Memprof::Memory::Cluster::ClusterText.new(cluster)
-        listing = Listing.new
-        text.columns.each { |heading, key| listing.column(heading, :bytes, key) }
-        listing.column("PID", :number, :pid).column("Process", :name, :name).rows(cluster.processes)
+        listing = Listing.new.columns(*text.columns)
+        listing.columns(:pid).columns(:process, as: :name).rows(cluster.processes)
         page.heading("#{of}: #{text.heading}")
         page.listing(listing)
         page.paragraph(text.sentences.join(" "))
@@ -117,9 +116,9 @@ module Memprof
       end
 
       def listing(memory)
-        Listing.new.column("Size", :bytes, :bytes, &:bytes)
-          .column("Share", :percent, :percent) { |item| item.bytes * 100.0 / memory.rss }
-          .column("What", :name, :name, &:name).column("Accuracy", :name, :accuracy, &:accuracy)
+        Listing.new.columns(:memory, as: :bytes, &:bytes)
+          .columns(:share, as: :percent) { |item| item.bytes * 100.0 / memory.rss }
+          .columns(:what, as: :name, &:name).columns(:accuracy, &:accuracy)
           .rows(memory.items)
       end
     end

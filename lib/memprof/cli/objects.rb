@@ -9,22 +9,15 @@ module Memprof
     module Objects
       class << self
         def listing(objects, extra: nil)
-          heading, name = extra
-          listing = Listing.new.column("Retained size", :bytes, :retained)
-            .column("Retained %", :percent, :percent, spare: true)
-            .column("Shallow size", :bytes, :size, spare: true)
-          listing.column(heading, :count, name, from: :value) if extra
-          listing.column("Object", :name, :object, from: :text, most: 60)
-            .column("Address", :address, :address)
-            .column("Allocated at", :place, :site, spare: true)
+          listing = Listing.new.columns(:retained).columns(:percent, :size, spare: true)
+          listing.columns(extra, from: :value) if extra
+          listing.columns(:object, from: :text, most: 60).columns(:address).columns(:site, spare: true)
             .rows(objects)
         end
 
         def references(references, kind: :name)
-          Listing.new.column("Reference", kind, :label)
-            .column("Object", :name, :object, from: :text, most: 60)
-            .column("Retained size", :bytes, :retained).column("Address", :address, :address)
-            .column("Allocated at", :place, :site, spare: true)
+          Listing.new.columns(:label, kind: kind).columns(:object, from: :text, most: 60)
+            .columns(:retained, :address).columns(:site, spare: true)
             .rows(references)
         end
 
@@ -40,15 +33,14 @@ module Memprof
 
         # Procs by the place of their block.
         def procs(rows)
-          Listing.new.column("Retained size", :bytes, :retained)
-            .column("Retained %", :percent, :percent)
-            .column("Procs", :count, :count)
-            .column("Block", :place, :site) { |row| row.slice(:file, :line) if row[:file] }
-            .column("Captured", :name, :captured, most: 44) { |row| captures(row) }
-            .column("Retained by", :name, :path, most: 60) do |row|
+          Listing.new.columns(:retained, :percent)
+            .columns(:procs, as: :count)
+            .columns(:defined_at, as: :site) { |row| row.slice(:file, :line) if row[:file] }
+            .columns(:captured, most: 44) { |row| captures(row) }
+            .columns(:retained_by, as: :path, most: 60) do |row|
               row[:retained_by] && Wording.phrase(row[:retained_by])
             end
-            .column("Example", :address, :address, spare: true) { |row| row[:example][:address] }
+            .columns(:example, as: :address, spare: true) { |row| row[:example][:address] }
             .rows(rows)
         end
 

@@ -25,8 +25,8 @@ module Memprof
         end
 
         def types(answer)
-          Listing.new.column("Shallow size", :bytes, :size).column("Shallow %", :percent, :percent)
-            .column("Objects", :count, :count).column("Type", :name, :type)
+          Listing.new.columns(:size).columns(:shallow_percent, as: :percent)
+            .columns(:count, :type)
             .rows(answer[:types])
         end
 
@@ -78,16 +78,13 @@ module Memprof
         end
 
         def classes(answer)
-          Listing.new.column("Retained size", :bytes, :retained).column("Retained %", :percent, :percent)
-            .column("Objects", :count, :count).column("Shallow size", :bytes, :size)
-            .column("Class", :name, :class, from: :key)
+          Listing.new.columns(:retained, :percent, :count, :size)
+            .columns(:class, from: :key)
             .rows(answer[:classes])
         end
 
         def roots(answer)
-          listing = Listing.new.column("Retained size", :bytes, :retained)
-            .column("Retained %", :percent, :percent)
-            .column("References", :count, :references).column("Root", :name, :root)
+          listing = Listing.new.columns(:retained, :percent, :references, :root)
             .rows(answer[:roots])
           shared = answer[:shared_by_roots]
           listing.row(shared, share(shared, answer), nil, "(shared by several roots)") if shared

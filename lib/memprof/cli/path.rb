@@ -61,10 +61,10 @@ module Memprof
       end
 
       def tree(branches)
-        listing = Listing.new.column("Paths", :count, :paths).column("Retained size", :bytes, :retained)
-          .column("Through", :name, :through) { |branch| through(branch) }
-          .column("Objects", :count, :count, from: :objects)
-          .column("Example", :address, :address, from: :example, spare: true)
+        listing = Listing.new.columns(:paths, :retained)
+          .columns(:through) { |branch| through(branch) }
+          .columns(:count, from: :objects)
+          .columns(:example, as: :address, from: :example, spare: true)
         branches.each { |branch| grow(listing, branch, 0) }
         listing
       end

@@ -91,8 +91,7 @@ module Memprof
       end
 
       def retains(answer)
-        Listing.new.column("Shallow size", :bytes, :size).column("Objects", :count, :count)
-          .column("Class", :name, :class)
+        Listing.new.columns(:size, :count, :class)
           .rows(answer[:retains])
       end
     end

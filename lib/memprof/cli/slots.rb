@@ -29,17 +29,14 @@ module Memprof
       private
 
       def sizes(answer)
-        Listing.new.column("Slot", :bytes, :slot).column("Pages", :count, :pages)
-          .column("Slots", :count, :slots, spare: true).column("Used", :count, :used)
-          .column("Free", :count, :free, spare: true).column("Fill %", :percent, :fill)
-          .column("Nearly empty", :count, :nearly_empty_pages)
-          .column("Objects there", :count, :nearly_empty_objects)
-          .column("Returnable", :bytes, :returnable)
+        Listing.new.columns(:slot_size, as: :slot).columns(:pages)
+          .columns(:slots, spare: true).columns(:used)
+          .columns(:free, spare: true).columns(:fill, :nearly_empty_pages, :nearly_empty_objects, :returnable)
           .rows(answer[:rows])
       end
 
       def filled(answer)
-        listing = Listing.new.column("Slot", :bytes, :slot)
+        listing = Listing.new.columns(:slot_size, as: :slot)
         10.times do |tenth|
           most = (tenth + 1) * 10
           listing.column("-#{most} %", :count, "to_#{most}") { |row| row[:fill_histogram][tenth] }

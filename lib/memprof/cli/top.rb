@@ -4,9 +4,6 @@ module Memprof
   module CLI
     # `memprof top`: the largest objects.
     class Top < HeapCommand
-      VALUES = { length: "Length", references: "References", referrers: "Referrers", depth: "Depth" }.freeze
-      private_constant :VALUES
-
       SUMMARY = "lists the objects that retain the most memory in a dump"
       USAGE = "[OPTIONS] FILE"
       DETAILS = <<~TEXT
@@ -30,14 +27,15 @@ module Memprof
         present(answer, steps(file, answer)) do |page|
           chosen = " chosen" if @options[:where]
           page.heading("#{Units.objects(answer[:count])}#{chosen}, #{Units.bytes(answer[:size])}")
-          page.listing(listing(answer[:objects]))
+          page.listing(Objects.listing(answer[:objects], extra: extra))
           more(page, answer[:more], "object") unless answer[:objects].empty?
         end
       end
 
-      def listing(objects)
-        heading = VALUES[@options[:sort]]
-        Objects.listing(objects, extra: heading && [heading, @options[:sort]])
+      # What objects are sorted by, if no other column shows it.
+      def extra
+        sort = @options[:sort]
+        sort unless [nil, :retained, :size, :address].include?(sort)
       end
 
       # A proc retains its environment: its self, and the local variables in scope.

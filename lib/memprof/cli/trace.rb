@@ -103,8 +103,8 @@ module Memprof
 
       def groups(answer)
         listing = Listing.new.column(answer[:by].to_s.capitalize, :name, answer[:by], from: :name)
-          .column("Requests", :count, :requests)
-          .column("Total", unit(answer[:sort]), "#{answer[:sort]}_total", from: :cost)
+          .columns(:requests)
+          .columns(:cost_total, as: "#{answer[:sort]}_total", kind: unit(answer[:sort]), from: :cost)
         PERCENTILES.each do |name|
           listing.column(name.to_s, :seconds, "time_#{name}", spare: true) { |one| cost(one, "time", name) }
         end
@@ -122,7 +122,7 @@ module Memprof
       def rounded(number, unit) = unit == :seconds ? number : number&.round
 
       def costs(answer)
-        listing = Listing.new.column("Cost", :name, :kind)
+        listing = Listing.new.columns(:cost, as: :kind)
         [:total, :mean, *PERCENTILES, :max].each do |name|
           is_percentile = PERCENTILES.include?(name)
           heading = is_percentile ? name.to_s : name.to_s.capitalize
@@ -135,8 +135,8 @@ module Memprof
       end
 
       def worst(answer)
-        listing = Listing.new.column("Line", :count, :line).column("Request", :name, :path)
-          .column("Status", :number, :status, spare: true)
+        listing = Listing.new.columns(:line).columns(:request, as: :path)
+          .columns(:status, spare: true)
         ["time", *columns_of(answer)].uniq.each do |kind|
           listing.column(heading(kind), unit(kind), kind, spare: kind != answer[:sort]) do |row|
             row[:costs][kind.to_sym]
@@ -147,19 +147,18 @@ module Memprof
 
       # Sorted by the number of requests in which a line repeats a statement.
       def statements(answer)
-        Listing.new.column("N+1", :count, :n_plus_one) { |row| row[:n_plus_one].nonzero? }
-          .column("Queries", :count, :queries)
-          .column("Requests", :count, :requests, spare: true).column("Total", :seconds, :time)
-          .column("Slowest", :seconds, :slowest, spare: true).column("SQL", :name, :sql)
-          .column("Called at", :place, :caller)
+        Listing.new.columns(:n_plus_one) { |row| row[:n_plus_one].nonzero? }
+          .columns(:queries)
+          .columns(:requests, spare: true).columns(:seconds, as: :time)
+          .columns(:slowest, spare: true).columns(:sql, :caller)
           .rows(answer[:statements])
       end
 
       # Each request lists only its top lines.
       def allocations(answer)
-        Listing.new.column("Objects", :count, :objects).column("Bytes", :bytes, :bytes)
-          .column("Requests", :count, :requests, spare: true).column("Class", :name, :class)
-          .column("Allocated at", :place, :location)
+        Listing.new.columns(:count, as: :objects).columns(:bytes)
+          .columns(:requests, spare: true).columns(:class)
+          .columns(:site, as: :location)
           .rows(answer[:allocations])
       end
 

@@ -35,11 +35,10 @@ module Memprof
 
       def tree(answer)
         classes = @options[:by] == :class
-        listing = Listing.new.column("Retained size", :bytes, :retained)
-          .column("Retained %", :percent, :percent)
-          .column("Objects", :count, :count).column(classes ? "Class" : "Object", :name, :object)
-          .column(classes ? "Largest" : "Address", :address, :address)
-          .column("Allocated at", :place, :site, spare: true)
+        listing = Listing.new.columns(:retained, :percent, :count)
+          .columns(classes ? :class : :object, as: :object)
+          .columns(classes ? :largest : :address, as: :address)
+          .columns(:site, spare: true)
         whole = answer[:percent].positive? ? answer[:retained] / answer[:percent] : 0
         answer[:branches].each { |branch| grow(listing, branch, whole, 0) }
         rest(listing, answer, whole, 0)

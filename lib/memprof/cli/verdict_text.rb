@@ -10,14 +10,12 @@ module Memprof
       private_constant :UNREACHABLE
 
       def self.table(page, findings)
-        page.listing(Listing.new.column("Gained", :bytes, :gained)
-          .column("Objects", :count, :objects) { |finding| VerdictWording.more(finding) }
-          .column("Class", :name, :class)
-          .column("Retained by", :name, :holder) { |finding| VerdictWording.retained_by(finding) }
-          .column("Allocated at", :place, :site) { |finding| finding[:lines].first }
-          .column("Application", :place, :own)
-          .column("Trend", :name, :trend)
-          .column("Because", :name, :why)
+        page.listing(Listing.new.columns(:gained)
+          .columns(:count, as: :objects) { |finding| VerdictWording.more(finding) }
+          .columns(:class)
+          .columns(:retained_by, as: :holder) { |finding| VerdictWording.retained_by(finding) }
+          .columns(:site) { |finding| finding[:lines].first }
+          .columns(:own, :trend, :why)
           .rows(findings))
       end
 

@@ -48,8 +48,8 @@ module Memprof
 
       def table
         table = Table.new
-        table.number("Objects/run", style: :red).number("At least").number("Bytes/run").number("Live")
-        table.name("Over the runs", style: :yellow).name("Class", style: :cyan).name("Allocated at")
+        table.columns(:objects_per_run, style: :red).columns(:least, :bytes_per_run, :live_objects)
+        table.columns(:runs, style: :yellow).columns(:class, style: :cyan).columns(:site)
         @growth.each { |site| table.row(*numbers(site), *names(site)) }
         table
       end

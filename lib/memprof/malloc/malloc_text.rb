@@ -37,8 +37,8 @@ module Memprof
       end
 
       def table
-        table = Table.new.number("Live", style: :red).number("Blocks").number("Allocated").number("Calls")
-          .name("Allocated at", style: :cyan)
+        table = Table.new.columns(:live, style: :red).columns(:blocks, :allocated, :calls)
+          .columns(:site, style: :cyan)
         directory = Paths.working_directory
         @rows.first(@limit).each do |row|
           table.row(Units.bytes(row.live_bytes), Units.count(row.live), Units.bytes(row.total),

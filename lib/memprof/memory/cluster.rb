@@ -110,8 +110,7 @@ module Memprof
       class ClusterText
         include HeadedTable
 
-        COLUMNS = [["RSS", :rss], ["PSS", :pss], ["Private", :private], ["Shared", :shared], ["Swap", :swap],
-          ["Ruby", :ruby]].freeze
+        COLUMNS = %i[rss pss private shared swap ruby].freeze
 
         def initialize(cluster)
           @cluster = cluster
@@ -121,7 +120,7 @@ module Memprof
 
         # Columns with any data.
         def columns
-          COLUMNS.reject { |_, key| @cluster.processes.all? { |process| [nil, 0].include?(process[key]) } }
+          COLUMNS.reject { |key| @cluster.processes.all? { |process| [nil, 0].include?(process[key]) } }
         end
 
         def sentences = [sum, others, skipped, forked_from].compact
@@ -130,10 +129,10 @@ module Memprof
 
         def table
           table = Table.new
-          columns.each { |heading, key| table.number(heading, style: key == :pss ? :red : nil) }
-          table.number("PID").name("Process", style: :cyan)
+          columns.each { |key| table.columns(key, style: (:red if key == :pss)) }
+          table.columns(:pid).columns(:process, style: :cyan)
           @cluster.processes.each do |process|
-            sizes = columns.map { |_, key| process[key] ? bytes(process[key]) : "" }
+            sizes = columns.map { |key| process[key] ? bytes(process[key]) : "" }
             table.row(*sizes, process[:pid].to_s, process[:name])
           end
           table

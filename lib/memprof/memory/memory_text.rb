@@ -37,8 +37,8 @@ module Memprof
       private
 
       def table
-        table = Table.new.number("Size", style: :red).number("Share")
-          .name("What", style: :cyan).name("Accuracy")
+        table = Table.new.columns(:memory, style: :red).columns(:share)
+          .columns(:what, style: :cyan).columns(:accuracy)
         @memory.items.each do |item|
           table.row(bytes(item.bytes), Units.percent(item.bytes, @memory.rss), item.name, item.accuracy)
         end

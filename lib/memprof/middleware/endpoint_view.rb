@@ -61,17 +61,17 @@ module Memprof
       def lines(kind)
         table(summary.rows(kind), empty: "Nothing is #{kind}.") do |table|
           amounts(table, kind)
-          table.column("Class", :text) { |site| site[:class] }
-          table.column("Allocated at", :text) { |site| place(site) }
+          table.columns(:class) { |site| site[:class] }
+          table.columns(:site) { |site| place(site) }
         end
       end
 
       def groups(by)
         table(summary.groups(by)) do |table|
-          table.column("Allocated", :bytes, :allocated_bytes)
-          table.column("Objects", :count, :allocated_objects)
+          table.columns(:allocated, as: :allocated_bytes)
+          table.columns(:count, as: :allocated_objects)
           table.column(summary.alive.capitalize, :bytes, :retained_bytes)
-          table.column(by.capitalize, :text) { |group| group[:name] }
+          table.columns(by.to_sym) { |group| group[:name] }
         end
       end
 
@@ -80,10 +80,11 @@ module Memprof
       def place(site) = Web::Html.tag(:span, Cell.place(site), class: "place")
 
       def amounts(table, kind)
-        table.column(kind.to_s.capitalize, :bytes) { |site| bytes(site[kind][:bytes]) }
-        table.column("Objects", :count) { |site| count(site[kind][:objects]) }
-        other = kind == :allocated ? :freed : :allocated
-        table.column(other.to_s.capitalize, :count) { |site| count(site[other][:objects]) }
+        is_retained = kind == :retained
+        table.columns(is_retained ? :retained_bytes : :allocated) { |site| bytes(site[kind][:bytes]) }
+        table.columns(:count) { |site| count(site[kind][:objects]) }
+        other = is_retained ? :allocated : :freed
+        table.columns(is_retained ? :allocated : :gone) { |site| count(site[other][:objects]) }
       end
     end
   end

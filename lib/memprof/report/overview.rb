@@ -80,13 +80,13 @@ module Memprof
 
       # Sites with objects at the memory peak, most bytes first.
       def peak
-        table = Table.new.number("At peak", style: :red).number("Objects").number("Allocated")
+        table = Table.new.columns(:at_peak, style: :red).columns(:count, :allocated)
         sites(table, :peak, @report.peak[:bytes]) { |site| [Units.bytes(site.allocated_bytes)] }
       end
 
       # Sites with retained objects, most bytes first; empty if there are none.
       def retained
-        table = Table.new.number("Retained", style: :red).number("Objects").number("Retained %")
+        table = Table.new.columns(:retained_bytes, style: :red).columns(:count, :survived_percent)
         sites(table, :retained, @listed.total_retained_memsize) do |site|
           [Units.percent(site.retained_objects, site.allocated_objects)]
         end
@@ -94,8 +94,7 @@ module Memprof
 
       # Sites that allocated most, most bytes first.
       def allocated
-        table = Table.new.number("Allocated", style: :yellow).number("Objects").number("Freed")
-          .number("Mean age")
+        table = Table.new.columns(:allocated, style: :yellow).columns(:count, :freed_percent, :age_at_free)
         sites(table, :allocated, @listed.total_allocated_memsize) do |site|
           [Units.percent(site.freed_objects, site.allocated_objects), age(site)]
         end
@@ -119,7 +118,7 @@ module Memprof
 
       # Adds the sites; the block returns the cells between their objects and their class.
       def sites(table, kind, total)
-        table.name("Class", style: :cyan).name("Allocated at")
+        table.columns(:class, style: :cyan).columns(:site)
         places(kind).last.each do |site|
           bytes, objects = %w[bytes objects].map { |unit| site.public_send("#{kind}_#{unit}") }
           table.row(Units.bytes(bytes), Units.count(objects), *yield(site), *names(site),

@@ -84,7 +84,8 @@ module Memprof
         return if costs.empty?
 
         most = costs.sort_by.with_index { |cost, index| [-cost[kind].last, index] }.first(@limit)
-        table = Table.new.number(kind.to_s.capitalize).number("Objects").name("Example").name("Location")
+        table = Table.new.columns(kind == :retained ? :retained_bytes : :allocated)
+          .columns(:count, :test, :defined_at)
         most.each do |cost|
           objects, bytes = cost[kind]
           description = Printable.fit(cost.description, 60)

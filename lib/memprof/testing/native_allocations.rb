@@ -45,7 +45,7 @@ module Memprof
       def table
         rows = @allocated.sort_by { |location, bytes| [-bytes, location] }
         rows = rows.map { |location, bytes| [location, Units.bytes(bytes)] }
-        SiteTable.of_locations(Table.new.number("Allocated").name("Allocated at"), rows)
+        SiteTable.of_locations(Table.new.columns(:allocated, :site), rows)
       end
     end
   end

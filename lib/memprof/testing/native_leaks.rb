@@ -95,7 +95,7 @@ module Memprof
           location = collection?(grown.location) ? COLLECTION : grown.location
           [location, Units.bytes(grown.bytes), Units.bytes(grown.bytes / (times - 1))]
         end
-        SiteTable.of_locations(Table.new.number("Leaked").number("Bytes/run").name("Allocated at"), rows)
+        SiteTable.of_locations(Table.new.columns(:leaked, :bytes_per_run, :site), rows)
       end
     end
   end

@@ -10,7 +10,7 @@ module Memprof
 
       def self.of_rows(rows, unit)
         rows = merge(rows).sort_by { |row| [-row.public_send(unit), row.file, row.line, row.class_name] }
-        table = Table.new.number("Objects").number("Bytes").name("Class").name("Allocated at")
+        table = Table.new.columns(:count, :bytes, :class, :site)
         fill(table, rows) { |row| [Units.count(row.objects), Units.bytes(row.bytes)] }
       end
 
@@ -18,12 +18,12 @@ module Memprof
         held = sites.first(TOP).filter_map(&:holder).map { |line| "  #{line}\n" }.join
         return of_contents(sites) + held if sites.any?(&:contents)
 
-        table = Table.new.number("Objects/run").name("Class").name("Allocated at")
+        table = Table.new.columns(:objects_per_run, :class, :site)
         fill(table, sites) { |site| [format("%+.2f", site.slope)] } + held
       end
 
       def self.of_contents(sites)
-        table = Table.new.number("Bytes/run").name("Class").name("Allocated at")
+        table = Table.new.columns(:bytes_per_run, :class, :site)
         fill(table, sites) { |site| ["+#{Units.bytes(site.bytes.round)}"] }
       end
 

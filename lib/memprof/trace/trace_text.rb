@@ -30,8 +30,8 @@ module Memprof
         end
 
         def listing
-          listing = CLI::Listing.new.column("Work", :name, :tracer).column("Calls", :count, :calls)
-            .column("Time", :seconds, :time).column("Of which", :name, :kinds)
+          listing = CLI::Listing.new.columns(:work, as: :tracer).columns(:calls)
+            .columns(:seconds, as: :time).columns(:kinds)
           @tracers.each do |name, report|
             next if ELSEWHERE.include?(name) || !report.is_a?(Hash) || report.empty?
 
@@ -170,16 +170,15 @@ module Memprof
       end
 
       def classes
-        listing = CLI::Listing.new.column("Objects", :count, :objects).column("Bytes", :bytes, :bytes)
-          .column("Class", :name, :class)
+        listing = CLI::Listing.new.columns(:count, as: :objects).columns(:bytes, :class)
         all = part("objects").fetch("classes", {})
         all.first(LISTED).each { |name, made| listing.row(made["count"], made["bytes"], name) }
         [listing, all.size - LISTED]
       end
 
       def lines
-        listing = CLI::Listing.new.column("Objects", :count, :objects).column("Bytes", :bytes, :bytes)
-          .column("Class", :name, :class).column("Allocated at", :place, :location)
+        listing = CLI::Listing.new.columns(:count, as: :objects).columns(:bytes)
+          .columns(:class).columns(:site, as: :location)
         all = part("objects").fetch("lines", [])
         return listing unless all.is_a?(Array)
 
@@ -189,9 +188,9 @@ module Memprof
 
       def statements
         all = part("sql").fetch("statements", [])
-        listing = CLI::Listing.new.column("N+1", :name, :n_plus_one).column("Queries", :count, :queries)
-          .column("Time", :seconds, :time).column("Slowest", :seconds, :slowest, spare: true)
-          .column("SQL", :name, :sql).column("Called at", :place, :caller)
+        listing = CLI::Listing.new.columns(:n_plus_one, kind: :name).columns(:queries)
+          .columns(:seconds, as: :time).columns(:slowest, spare: true)
+          .columns(:sql, :caller)
         all.first(LISTED).each do |one|
           mark = "N+1" if one["n_plus_one"]
           listing.row(mark, *one.values_at("queries", "time", "slowest", "sql", "caller"))
@@ -202,7 +201,7 @@ module Memprof
       def templates
         views = part("views")
         %w[templates serializers].map do |kind|
-          listing = CLI::Listing.new.column("Rendered", :count, :calls).column("Time", :seconds, :time)
+          listing = CLI::Listing.new.columns(:rendered, as: :calls).columns(:seconds, as: :time)
             .column(kind.capitalize.chomp("s"), :place, :name)
           all = views.fetch(kind, {}).sort_by { |_, one| -one["time"] }
           all.first(LISTED).each { |name, one| listing.row(one["calls"], one["time"], name) }

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../cell"
+require_relative "../columns"
 require_relative "../units"
 require_relative "../wording"
 require_relative "assets"

@@ -28,6 +28,12 @@ RSpec.describe Memprof::Web::Page do
     expect(json(link)[:count]).to eq(count)
   end
 
+  it "explains the columns in tooltips" do
+    column = Memprof::Columns.fetch(:retained)
+    expect(WebBrowser.unescape(page("/heaps/1/objects")))
+      .to match(/<th [^>]*title="#{column.sentence}"[^>]*><a [^>]*>#{column.heading}</)
+  end
+
   it "counts on the overview what its links show" do
     counts = json("/heaps/1")[:overview][:counts]
     Memprof::Web::Pages::Overview::COUNTED.each do |name, _, where|

@@ -88,9 +88,9 @@ module Memprof
         end
 
         def memory
-          Listing.new.column("Size", :bytes, :bytes)
-            .column("Share", :percent, :percent) { |part| part[:bytes] * 100.0 / @answer[:writable] }
-            .column("Count", :count, :count).column("What", :name, :what)
+          Listing.new.columns(:memory, as: :bytes)
+            .columns(:share, as: :percent) { |part| part[:bytes] * 100.0 / @answer[:writable] }
+            .columns(:number, as: :count).columns(:what)
             .rows(Memprof::Core::Writable.parts(@answer))
         end
 
@@ -112,17 +112,17 @@ module Memprof
         def places
           unknown = leaks[:unknown].merge(allocated_at: "not in the recording")
           rows = leaks[:places] + [unknown].select { |row| row[:count].positive? }
-          Listing.new.column("Size", :bytes, :bytes).column("Blocks", :count, :count)
-            .column("Allocated at", :name, :allocated_at) { |row| place_name(row) }
+          Listing.new.columns(:memory, as: :bytes).columns(:blocks, as: :count)
+            .columns(:site, as: :allocated_at, kind: :name) { |row| place_name(row) }
             .rows(rows.max_by(PLACES) { |row| row[:bytes] })
         end
 
         def place_name(row) = [row[:allocated_at], *("(#{row[:method]})" if row[:method])].join(" ")
 
         def sizes
-          Listing.new.column("Size", :bytes, :bytes).column("Blocks", :count, :count)
-            .column("Each", :bytes, :size)
-            .column("What", :name, :what) { |row| row[:class] || row[:place] || row[:name] }
+          Listing.new.columns(:memory, as: :bytes).columns(:blocks, as: :count)
+            .columns(:each, as: :size)
+            .columns(:what) { |row| row[:class] || row[:place] || row[:name] }
             .rows([*leaks[:rows], *leaks[:sizes]].max_by(SIZES) { |row| row[:bytes] })
         end
 
@@ -133,9 +133,8 @@ module Memprof
         end
 
         def objects
-          Listing.new.column("Blocks", :bytes, :blocks) { |row| row.dig(:blocks, :bytes) }
-            .column("Slots", :bytes, :bytes).column("Objects", :count, :count)
-            .column("Garbage", :count, :garbage).column("Type", :name, :type)
+          Listing.new.columns(:block_bytes, as: :blocks) { |row| row.dig(:blocks, :bytes) }
+            .columns(:slot_bytes, as: :bytes).columns(:count, :garbage, :type)
             .rows(@core.objects[:rows].first(TYPES))
         end
 

@@ -118,9 +118,9 @@ module Memprof
 
       def listing(answer)
         degrees = @options[:out_degree]
-        listing = Listing.new.column(degrees ? "References" : "Objects", :count, :count)
-          .column("Class", :name, :class) { |row| row[:class] || "(unknown)" }
-        listing.column("Address", :address, :address) if degrees
+        listing = Listing.new.columns(degrees ? :references : :count, as: :count)
+          .columns(:class) { |row| row[:class] || "(unknown)" }
+        listing.columns(:address) if degrees
         listing.rows(answer[:rows])
       end
 

@@ -69,7 +69,7 @@ module Memprof
         #   puts recording.compare(recording).to_s
         def to_s(limit: 10, color: false)
           paint = Paint.new(color)
-          totals = Table.new.name("").number("Change").number("Before").number("After")
+          totals = Table.new.name("").columns(:change, :before, :after)
           TABLES.each { |key, (name, unit)| totals.row(name, *numbers(to_h[:total], key, unit)) }
           tables = TABLES.map { |key, (name, unit)| ranking(key, name, unit, limit, paint) }
           ["#{estimates}#{totals.to_text(paint)}", *tables.compact].join("\n")
@@ -101,8 +101,8 @@ module Memprof
           rows = to_h[:locations].reject { |row| row[:change][key].zero? }
           return if rows.empty?
 
-          table = Table.new.number("Change, #{name}", style: :red).number("Before").number("After")
-            .name("Allocated at", style: :cyan)
+          table = Table.new.number("Change, #{name}", style: :red).columns(:before, :after)
+            .columns(:site, style: :cyan)
           rows = rows.sort_by { |row| [-row[:change][key].abs, row[:location]] }
           ranked(rows, table, limit, paint) { |row| [*numbers(row, key, unit), short(row[:location])] }
         end

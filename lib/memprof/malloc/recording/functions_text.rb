@@ -38,8 +38,8 @@ module Memprof
         end
 
         def all
-          table = Table.new.number("With callees", style: :red).number("Share").number("Self").number("Share")
-            .name("Function", style: :cyan)
+          table = Table.new.columns(:callees, style: :red).columns(:share, :self_bytes, :share)
+            .columns(:function, style: :cyan)
           ranked(@rows, table, @limit, @paint) do |row|
             [*amount(row[:bytes]), *amount(row[:self_bytes]), shown(row[:name])]
           end
@@ -56,7 +56,7 @@ module Memprof
         def beside(rows, heading)
           return if rows.empty?
 
-          table = Table.new.number("Bytes", style: :red).number("Share").name(heading, style: :cyan)
+          table = Table.new.columns(:bytes, style: :red).columns(:share).name(heading, style: :cyan)
           ranked(rows, table, @limit, @paint) { |row| [*amount(row[:bytes]), shown(row[:name])] }
         end
 

@@ -76,8 +76,8 @@ module Memprof
           rows = @summary[:locations].select { |row| row[key].positive? }
           return if rows.empty?
 
-          table = Table.new.number(heading, style: :red).number("Share").number("Calls").number("Allocated")
-            .name("Allocated at", style: :cyan)
+          table = Table.new.number(heading, style: :red).columns(:share, :calls).columns(:allocated)
+            .columns(:site, style: :cyan)
           rows = rows.sort_by { |row| [-row[key], row[:location]] }
           ranked(rows, table, @limit, @paint) do |row|
             [Units.public_send(unit, row[key]), Units.percent(row[key], @total[key]),
@@ -88,7 +88,7 @@ module Memprof
         def sizes
           return if @summary[:sizes].empty?
 
-          table = Table.new.number("Size up to").number("Calls").number("Share").number("Allocated")
+          table = Table.new.columns(:up_to, :calls, :share, :allocated)
           @summary[:sizes].each do |row|
             table.row(Units.bytes(row[:up_to]), Units.count(row[:allocations]),
               Units.percent(row[:allocations], @total[:allocations]), Units.bytes(row[:allocated_bytes]))

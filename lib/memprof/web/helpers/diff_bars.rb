@@ -8,7 +8,7 @@ module Memprof
         BAR = 18 # pixels
         private_constant :BAR
 
-        # The heaps as bars of equal scale: surviving, freed and new objects.
+        # The heaps as bars of equal scale: objects in both, freed and new objects.
         def heap_bars(totals, heaps)
           bars = heap_parts(totals, heaps)
           most = [bars.map { |parts| parts.sum { |_, size| size } }.max, 1].max

@@ -47,13 +47,13 @@ module Memprof
 
           all = rows.first.key?(:requests)
           listed = table(rows) do |t|
-            t.column("N+1", all ? :count : :text) { |row| repeated(row[:n_plus_one]) }
-            t.column("Queries", :count, :queries)
-            t.column("Requests", :count, :requests) if all
-            t.column("Time", :number) { |row| Cell.seconds(row[:time]) }
-              .column("Slowest", :number) { |row| Cell.seconds(row[:slowest]) }
-              .column("SQL", :text) { |row| short(Printable.line(row[:sql]), SQL) }
-              .column("Called at", :text) { |row| short(Printable.line(row[:caller])) }
+            t.columns(:n_plus_one, kind: (:name unless all)) { |row| repeated(row[:n_plus_one]) }
+            t.columns(:queries)
+            t.columns(:requests) if all
+            t.columns(:seconds) { |row| Cell.seconds(row[:time]) }
+              .columns(:slowest) { |row| Cell.seconds(row[:slowest]) }
+              .columns(:sql) { |row| short(Printable.line(row[:sql]), SQL) }
+              .columns(:caller) { |row| short(Printable.line(row[:caller])) }
           end
           rest = Html.tag(:p, "#{count(more)} more statements") if more.positive?
           Html.tag(:section, Html.tag(:h2, "SQL statements"), listed, rest)
@@ -75,10 +75,10 @@ module Memprof
           return Html.new if rows.empty?
 
           listed = table(rows) do |t|
-            t.column("Objects", :count, :objects).column("Bytes", :bytes, :bytes)
-            t.column("Requests", :count, :requests) if rows.first.key?(:requests)
-            t.column("Class", :text) { |row| short(Printable.line(row[:class])) }
-              .column("Allocated at", :text) { |row| short(Printable.line(row[:location])) }
+            t.columns(:count, as: :objects).columns(:bytes)
+            t.columns(:requests) if rows.first.key?(:requests)
+            t.columns(:class) { |row| short(Printable.line(row[:class])) }
+              .columns(:site) { |row| short(Printable.line(row[:location])) }
           end
           rest = Html.tag(:p, "#{count(more)} more lines") if more.positive?
           Html.tag(:section, Html.tag(:h2, "Lines that allocate most objects"), listed, rest)

@@ -29,7 +29,7 @@ module Memprof
 
       # A table builder.
       class Table
-        Column = Struct.new(:heading, :kind, :key, :order, :content)
+        Column = Struct.new(:heading, :kind, :order, :sentence, :content)
         private_constant :Column
 
         def initialize(view, rows, sorted: nil, empty: "None.")
@@ -40,9 +40,22 @@ module Memprof
           @columns = []
         end
 
-        def column(heading, kind, key = nil, sort: nil, &content)
+        # Adds columns of the table. `as` is the name in the answer, if that is not the key; with `sort`, the
+        # heading sorts by it, or by that word.
+        def columns(*keys, as: nil, kind: nil, sort: nil, &content)
+          keys.each do |key|
+            known = Columns.fetch(key)
+            name = as || key
+            column(known.heading, kind || known.kind, name, sort: sort == true ? name : sort,
+              sentence: known.sentence, &content)
+          end
+          self
+        end
+
+        # Adds a column whose heading the answer decides, or one without a heading.
+        def column(heading, kind, key = nil, sort: nil, sentence: nil, &content)
           content ||= ->(row) { present(row[key], kind) }
-          @columns << Column.new(heading, kind, key, sort, content)
+          @columns << Column.new(heading, kind, sort, sentence, content)
           self
         end
 
@@ -60,9 +73,9 @@ module Memprof
         def present(value, kind)
           case kind
           when :bytes then @view.bytes(value)
-          when :share then Html.join([@view.percent(value), @view.bar(value)])
+          when :percent then Html.join([@view.percent(value), @view.bar(value)])
           when :place then @view.site(value)
-          when :text then @view.short(value.to_s)
+          when :text, :name, :label then @view.short(value.to_s)
           else Cell.text(value, kind)
           end
         end
@@ -71,7 +84,8 @@ module Memprof
           sorted = column.order && column.order.to_s == @sorted
           target = @view.same(sort: column.order, page: nil) if column.order
           text = @view.link(column.heading, target)
-          Html.tag(:th, text, scope: "col", class: style(column), aria_sort: sorted && "descending")
+          Html.tag(:th, text, scope: "col", class: style(column), title: column.sentence,
+            aria_sort: sorted && "descending")
         end
 
         def cell(column, row)
@@ -80,7 +94,7 @@ module Memprof
 
         def style(column)
           case column.kind
-          when :share then "number share"
+          when :percent then "number share"
           when :address then "address"
           else "number" if Cell.number?(column.kind)
           end

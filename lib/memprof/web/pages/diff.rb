@@ -83,10 +83,10 @@ module Memprof
 
         CHANGES = %w[new gone kept survived temporary].freeze
         SORT = %w[retained size address].freeze
-        NAMES = { "gone" => "freed", "kept" => "surviving" }.freeze
+        TITLES = { "gone" => "Freed objects", "kept" => "Objects in both dumps" }.freeze
         EACH = 100
 
-        def title = "#{NAMES.fetch(change, change).capitalize} objects"
+        def title = TITLES.fetch(change) { "#{change.capitalize} objects" }
 
         def breadcrumbs
           [*super, ["Comparison", "/diff?#{URI.encode_www_form(subject.except(:where))}"]]

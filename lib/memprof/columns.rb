@@ -1,0 +1,224 @@
+# frozen_string_literal: true
+
+module Memprof
+  # The columns of all answers: text, CSV, Markdown and pages take headings from here, and docs/columns.md is
+  # written from it. A heading has one meaning.
+  module Columns
+    # A column: its key, which is also that of its values in most answers; its heading; the kind of its values
+    # (see Cell); and a sentence that explains it.
+    Column = Struct.new(:key, :heading, :kind, :sentence)
+
+    def self.fetch(key) = TABLE.fetch(key)
+
+    # The facts by which commands and pages group objects, with the columns that show them.
+    GROUPS = {
+      class: :class, type: :type, file: :file, line: :site, site: :site, application: :own, gem: :gem,
+      method: :method, generation: :generation, age: :age, size: :size, length: :length, shape: :shape,
+      slot: :slot_size, imemo: :imemo, namespace: :namespace, superclass: :class, root: :root
+    }.freeze
+
+    SECTIONS = {
+      "Objects of a heap" => [
+        [:retained, "Retained size", :bytes, "memory that would be freed together with the object; " \
+                                             "of a group, each byte is counted once"],
+        [:percent, "Retained %", :percent, "retained size as a share of the heap's bytes"],
+        [:size, "Shallow size", :bytes, "memory of the object itself: its slot and its malloc'ed memory"],
+        [:shallow_percent, "Shallow %", :percent, "shallow size as a share of the heap's bytes"],
+        [:count, "Objects", :count, "number of objects"],
+        [:instances, "Instances", :count, "number of objects of the class"],
+        [:class, "Class", :name, "class of the object; the VM's own are in angle brackets"],
+        [:classes, "Classes", :count, "number of classes in the namespace"],
+        [:type, "Type", :name, "how the VM stores the object: string, array, hash, ..."],
+        [:object, "Object", :name, "class of the object, and the beginning of its value"],
+        [:address, "Address", :address, "address of the object, which other commands take"],
+        [:site, "Allocated at", :place, "line of code that allocated it"],
+        [:own, "Application", :place, "line of the application that called the library that allocated it"],
+        [:generation, "Generation", :count, "number of GC runs before the object was allocated"],
+        [:generations, "Generations", :number, "first and last generation of the group"],
+        [:age, "Age", :name, "number of GC runs that the object has survived"],
+        [:file, "File", :name, "file of the code"],
+        [:gem, "Gem", :name, "gem of the file"],
+        [:method, "Method", :name, "method that allocated the object"],
+        [:shape, "Shape", :name, "shape of the object: its instance variables, in order"],
+        [:imemo, "imemo type", :name, "type of an internal object of the VM"],
+        [:namespace, "Namespace", :name, "module that contains the class"],
+        [:contains, "Contains", :number, "number of classes and namespaces inside"],
+        [:name, "Name", :name, "name of the class, method or variable"],
+        [:group, "Group", :name, "key of the group"],
+        [:within, "In", :name, "keys of the groups inside it"],
+        [:largest, "Largest", :address, "address of the largest object that was merged"]
+      ],
+      "References" => [
+        [:label, "Reference", :label, "name of the reference: variable, index, key"],
+        [:references, "References", :count, "number of outgoing references"],
+        [:referrers, "Referrers", :count, "number of objects that reference it"],
+        [:depth, "Depth", :count, "number of references from a GC root to the object"],
+        [:retained_by, "Retained by", :name, "path from a GC root to the object"],
+        [:holder, "Referenced by", :name, "class and variable that reference it most often"],
+        [:root, "Root", :name, "kind of GC root"],
+        [:distance, "Distance", :name, "number of references before or after the object"],
+        [:paths, "Paths", :count, "number of paths from GC roots that go through the step"],
+        [:through, "Through", :name, "step of the path"],
+        [:example, "Example", :address, "address of one of the objects"]
+      ],
+      "Strings, collections, procs, slots" => [
+        [:wasted, "Wasted", :bytes, "memory that sharing one copy would free"],
+        [:wasted_percent, "Wasted %", :percent, "wasted memory as a share of the heap's bytes"],
+        [:strings, "Strings", :count, "number of equal strings"],
+        [:text, "Text", :name, "beginning of the string"],
+        [:length, "Length", :count, "elements of a collection, or bytes of a string"],
+        [:capacity, "Capacity", :count, "number of elements that it has room for"],
+        [:unused, "Unused", :bytes, "memory of the room that has no element"],
+        [:elements, "Elements", :count, "number of elements in all of them"],
+        [:empty, "Empty", :count, "number of collections without elements"],
+        [:empty_size, "Size of empty", :bytes, "shallow size of the empty ones"],
+        [:empty_holder, "Empty ones referenced by", :name, "class and variable that reference most of them"],
+        [:single, "One element", :count, "number of collections with one element"],
+        [:procs, "Procs", :count, "number of procs"],
+        [:defined_at, "Defined at", :place, "line that defines the block, method or example"],
+        [:captured, "Captured", :name, "local variables that the proc retains, with their classes"],
+        [:slot_size, "Slot size", :bytes, "size of the slots of a page of Ruby's heap"],
+        [:pages, "Pages", :count, "number of pages of Ruby's heap"],
+        [:slots, "Slots", :count, "number of slots of the pages"],
+        [:used, "Used", :count, "number of slots with an object"],
+        [:free, "Free", :count, "number of slots without an object"],
+        [:fill, "Fill %", :percent, "share of the room that is used"],
+        [:nearly_empty_pages, "Nearly empty pages", :count, "number of pages with few used slots " \
+                                                            "(--nearly-empty)"],
+        [:nearly_empty_objects, "Objects there", :count, "number of objects on the nearly empty pages"],
+        [:returnable, "Returnable", :bytes, "memory of the nearly empty pages, which Ruby could return to " \
+                                            "the system without those objects"],
+        [:fills, "Pages by share of used slots", :name, "how many pages are how full"]
+      ],
+      "Dumps compared, and leaks" => [
+        [:growth, "Growth", :growth, "difference in bytes between the dumps, without garbage"],
+        [:new, "New", :count, "number of objects that only the later dump has"],
+        [:gone, "Freed", :count, "number of objects that were freed"],
+        [:survived, "Survived", :count, "number of new objects that the last dump has, too"],
+        [:garbage, "Garbage", :count, "number of objects that the next GC frees"],
+        [:retained_by_new, "Retained by new", :bytes, "retained size of the new objects"],
+        [:before, "Before", :bytes, "amount in the earlier one"],
+        [:after, "After", :bytes, "amount in the later one"],
+        [:change, "Change", :growth, "difference between the earlier and the later one"],
+        [:series, "Over the dumps", :series, "growth from dump to dump"],
+        [:old_holders, "Old objects", :count, "number of old objects with such a reference"],
+        [:retains, "Retains", :count, "number of new objects that it reaches, with itself"],
+        [:retains_each, "Retains, each", :count, "most new objects that one of the new objects reaches"],
+        [:new_class, "New", :name, "class of the new objects"],
+        [:example_path, "Example", :name, "one of the references"],
+        [:gained, "Gained", :bytes, "growth, or memory that has gathered"],
+        [:trend, "Trend", :name, "whether it grows on, and by how much in an hour"],
+        [:why, "Because", :name, "mechanism of the leak"],
+        [:match, "Line", :name, "how the line of one report was found in the other"]
+      ],
+      "Allocations" => [
+        [:allocated, "Allocated", :bytes, "memory that was allocated"],
+        [:retained_bytes, "Retained", :bytes, "memory of the objects that are still alive"],
+        [:survived_percent, "Survived %", :percent, "share of the line's objects that are still alive"],
+        [:freed_percent, "Freed", :percent, "share of the line's objects that were freed"],
+        [:age_at_free, "Mean age", :number, "mean number of GC runs that freed objects had survived"],
+        [:at_peak, "At peak", :bytes, "memory that was live when memory was largest"],
+        [:bytes, "Bytes", :bytes, "memory of the objects"],
+        [:objects_per_run, "Objects/run", :number, "objects that each run adds"],
+        [:least, "At least", :number, "lower bound of objects per run"],
+        [:bytes_per_run, "Bytes/run", :bytes, "memory that each run adds"],
+        [:live_objects, "Live", :count, "number of live objects"],
+        [:runs, "Over the runs", :name, "live objects after each run"],
+        [:test, "Example", :name, "description of the example of the test suite"]
+      ],
+      "malloc" => [
+        [:live, "Live", :bytes, "memory of malloc that is not freed"],
+        [:blocks, "Blocks", :count, "number of blocks"],
+        [:calls, "Calls", :count, "number of calls"],
+        [:frees, "Frees", :count, "number of blocks that were freed"],
+        [:mean_life, "Mean life", :count, "mean number of GC runs until a block is freed"],
+        [:max_life, "Max life", :count, "largest number of GC runs until a block is freed"],
+        [:at_end, "At end", :bytes, "memory that was live at the end of the recording"],
+        [:temporary, "Temporary", :count, "number of blocks that were freed before anything else was " \
+                                          "allocated or freed"],
+        [:up_to, "Size up to", :bytes, "largest size of the blocks"],
+        [:calls_percent, "% of calls", :percent, "share of the calls"],
+        [:leaked, "Leaked", :bytes, "memory that was not freed"],
+        [:function, "Function", :name, "function and its library"],
+        [:callees, "With callees", :bytes, "memory that the function and what it called allocated"],
+        [:self_bytes, "Self", :bytes, "memory without that of callees or required files"],
+        [:sum, "In all", :bytes, "size of all blocks"],
+        [:malloc_generation, "Allocated in generation", :count, "number of GC runs before"]
+      ],
+      "Memory of a process" => [
+        [:memory, "Size", :bytes, "size of the block or part"],
+        [:share, "Share", :percent, "share of the total"],
+        [:what, "What", :name, "what the memory is used for"],
+        [:accuracy, "Accuracy", :name, "whether the size is measured or estimated"],
+        [:number, "Count", :count, "number of them"],
+        [:rss, "RSS", :bytes, "resident memory"],
+        [:pss, "PSS", :bytes, "resident memory, with shared pages split among processes"],
+        [:private, "Private", :bytes, "resident memory that no other process shares"],
+        [:shared, "Shared", :bytes, "resident memory that other processes share"],
+        [:swap, "Swap", :bytes, "memory that was swapped out"],
+        [:ruby, "Ruby", :bytes, "pages of Ruby's heap"],
+        [:pid, "PID", :number, "number of the process"],
+        [:process, "Process", :name, "name or number of the process"]
+      ],
+      "Core files" => [
+        [:block, "Block", :address, "address of the block of malloc"],
+        [:step, "Block or object", :name, "block of malloc or object of Ruby"],
+        [:state, "State", :name, "state of the block or file"],
+        [:each, "Each", :bytes, "size of each block"],
+        [:like, "Like", :name, "what the contents of the block look like"],
+        [:owner, "Belongs to", :name, "object or block that references it"],
+        [:head, "Begins with", :name, "first bytes of the block"],
+        [:common, "What they have in common", :name, "size, class or contents of the blocks"],
+        [:block_bytes, "In blocks", :bytes, "memory in blocks of malloc that the objects own"],
+        [:slot_bytes, "In slots", :bytes, "memory in slots of Ruby's heap"],
+        [:arena_size, "From the system", :bytes, "memory that the arena got from the system"],
+        [:arena_used, "In use", :bytes, "memory of used blocks"],
+        [:arena_free, "Free inside", :bytes, "memory of free blocks between used ones"],
+        [:largest_free, "Largest free", :bytes, "size of the largest free block"],
+        [:top_size, "Free at the end", :bytes, "free memory at the end of the arena"]
+      ],
+      "Boot and code" => [
+        [:total, "Total", :bytes, "memory of the file or gem, with what it requires"],
+        [:code_bytes, "Code", :bytes, "memory of instruction sequences"],
+        [:iseqs, "Instruction sequences", :count, "number of instruction sequences"],
+        [:rss_growth, "RSS", :growth, "growth of RSS while the file was loaded"],
+        [:seconds, "Time", :seconds, "time that it took"],
+        [:required_by, "Required by", :count, "number of files that require it"],
+        [:files, "Files", :count, "number of files"],
+        [:code, "Code", :name, "method, block or class body"]
+      ],
+      "Traced requests" => [
+        [:requests, "Requests", :count, "number of requests"],
+        [:request, "Request", :name, "path or action of the request"],
+        [:line, "Line", :count, "line of the log"],
+        [:status, "Status", :number, "status code of the response"],
+        [:start, "Start", :name, "time of the request"],
+        [:cost, "Cost", :name, "what was measured: time, objects, SQL, ..."],
+        [:amount, "Amount", :number, "cost of the request"],
+        [:rank, "Rank", :name, "place among all requests"],
+        [:cost_total, "Total", :number, "cost of all requests"],
+        [:cost_percent, "% of total", :percent, "share of the cost of all requests"],
+        [:n_plus_one, "N+1", :count, "number of requests in which a line repeats the statement"],
+        [:queries, "Queries", :count, "number of queries"],
+        [:slowest, "Slowest", :seconds, "time of the slowest query"],
+        [:sql, "SQL", :name, "statement without its values"],
+        [:caller, "Called at", :place, "line that runs the statement"],
+        [:work, "Work", :name, "client or library"],
+        [:kinds, "Of which", :name, "costs of each kind of call"],
+        [:rendered, "Rendered", :count, "number of times that it was rendered"]
+      ],
+      "Files" => [
+        [:heap, "Heap", :name, "name of the open dump"],
+        [:dump, "Dump", :name, "name of the dump"],
+        [:dumped, "Dumped", :name, "time of the dump"],
+        [:file_size, "File size", :bytes, "size of the file"],
+        [:path, "Path", :name, "path of the file"],
+        [:host, "Host", :name, "host of the process"],
+        [:app, "App", :name, "application of the process"]
+      ]
+    }.freeze
+
+    TABLE = SECTIONS.values.flatten(1).to_h { |key, *rest| [key, Column.new(key, *rest).freeze] }.freeze
+    private_constant :TABLE
+  end
+end
