@@ -37,11 +37,7 @@ fn main() -> io::Result<()> {
     let mut out = File::create(file)?;
     let counts = export::write(&heap, format, &options, &mut out)?;
     let bytes = std::fs::metadata(file)?.len();
-    eprintln!(
-        "{:.3} s, {bytes} bytes of {} objects",
-        begin.elapsed().as_secs_f64(),
-        heap.len()
-    );
+    eprintln!("{:.3} s, {bytes} bytes of {} objects", begin.elapsed().as_secs_f64(), heap.len());
     println!("{}", serde_json::to_string(&counts)?);
     Ok(())
 }

@@ -97,10 +97,7 @@ impl Measure {
 impl<H: Deref<Target = Heap> + Clone> Objects<H> {
     /// These nodes.
     pub fn new(heap: H, ids: Vec<u32>) -> Objects<H> {
-        Objects {
-            heap,
-            ids: Arc::new(ids),
-        }
+        Objects { heap, ids: Arc::new(ids) }
     }
 
     fn with(&self, ids: Vec<u32>) -> Objects<H> {

@@ -6,9 +6,7 @@ use std::cmp::Ordering;
 /// Like `slice::sort_by`, which is stable.
 pub(crate) fn sort_by<T>(rows: &mut [T], mut compare: impl FnMut(&T, &T) -> Ordering) {
     let mut order: Vec<usize> = (0..rows.len()).collect();
-    sort(&mut order, &mut |one, other| {
-        compare(&rows[one], &rows[other])
-    });
+    sort(&mut order, &mut |one, other| compare(&rows[one], &rows[other]));
     arrange(&mut order, &mut |one, other| rows.swap(one, other));
 }
 

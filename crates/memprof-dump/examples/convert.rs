@@ -19,17 +19,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Some("zst") => Compression::Zstd,
         _ => Compression::None,
     };
-    let options = Options {
-        format: format.parse()?,
-        compression,
-        ruby: (major.parse()?, minor.parse()?),
-    };
+    let options =
+        Options { format: format.parse()?, compression, ruby: (major.parse()?, minor.parse()?) };
     let begin = Instant::now();
     let mut dump = create(File::create(output)?, options)?;
-    let values = Values {
-        policy,
-        key: Key([1, 2]),
-    };
+    let values = Values { policy, key: Key([1, 2]) };
     let outcome = convert(Box::new(File::open(input)?), &mut dump, values)?;
     let nanoseconds = begin.elapsed().as_nanos() as f64 / outcome.counts.objects.max(1) as f64;
     println!("{outcome:?}");

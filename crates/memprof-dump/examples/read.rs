@@ -56,19 +56,12 @@ fn busy() -> f64 {
 }
 
 fn main() -> io::Result<()> {
-    let values = Values {
-        policy: Policy::Full,
-        key: Key([1, 2]),
-    };
+    let values = Values { policy: Policy::Full, key: Key([1, 2]) };
     for path in std::env::args().skip(1) {
         let bytes = std::fs::metadata(&path)?.len() as f64;
         let begin = Instant::now();
         let before = busy();
-        let outcome = convert(
-            Box::new(std::fs::File::open(&path)?),
-            &mut Drop::default(),
-            values,
-        )?;
+        let outcome = convert(Box::new(std::fs::File::open(&path)?), &mut Drop::default(), values)?;
         let seconds = begin.elapsed().as_secs_f64();
         let busy = (busy() - before) / 1e9;
         println!("{path}: {outcome:?}");

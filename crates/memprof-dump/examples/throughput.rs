@@ -32,18 +32,11 @@ fn main() -> io::Result<()> {
         (Format::Memprof, Compression::Zstd),
         (Format::Binary, Compression::None),
     ] {
-        if std::env::args()
-            .nth(2)
-            .is_some_and(|only| only != format.name())
-        {
+        if std::env::args().nth(2).is_some_and(|only| only != format.name()) {
             continue;
         }
         let file = output()?;
-        let options = Options {
-            format,
-            compression,
-            ruby: (3, 4),
-        };
+        let options = Options { format, compression, ruby: (3, 4) };
         let mut dump = create(file, options)?;
         let mut tables = Tables::default();
         let names = names(&mut tables);
@@ -89,24 +82,17 @@ fn names(tables: &mut Tables) -> Names {
 }
 
 fn edge(label: Label, value: Value) -> Edge<'static> {
-    Edge {
-        label,
-        value,
-        preview: None,
-    }
+    Edge { label, value, preview: None }
 }
 
 fn heap(dump: &mut impl Writer, tables: &Tables, names: &Names, count: u64) -> io::Result<()> {
     let mut random = 1_u64;
     let mut edges = Vec::new();
     let base = 0x7f12_3400_0000_u64;
-    let texts: Vec<String> = (0..997)
-        .map(|number| format!("some text {}", number * number))
-        .collect();
+    let texts: Vec<String> =
+        (0..997).map(|number| format!("some text {}", number * number)).collect();
     for number in 0..count {
-        random = random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let dice = (random >> 33) % 100;
         let near = |step: u64| Value::Address(base + 40 * (number + step + (random >> 50) % 64));
         edges.clear();
@@ -128,15 +114,8 @@ fn heap(dump: &mut impl Writer, tables: &Tables, names: &Names, count: u64) -> i
                 edges.push(edge(Label::Key, Value::Symbol(names.symbol)));
                 edges.push(edge(Label::Entry, near(1)));
                 edges.push(edge(Label::Key, near(2)));
-                edges.push(Edge {
-                    preview: Some(b"user:42"),
-                    ..edge(Label::Entry, near(3))
-                });
-                let detail = Detail::Hash {
-                    size: 2,
-                    default: Value::Nil,
-                    default_proc: false,
-                };
+                edges.push(Edge { preview: Some(b"user:42"), ..edge(Label::Entry, near(3)) });
+                let detail = Detail::Hash { size: 2, default: Value::Nil, default_proc: false };
                 (Kind::HASH, Some(names.hash), detail)
             }
             70..85 => {
@@ -166,11 +145,7 @@ fn heap(dump: &mut impl Writer, tables: &Tables, names: &Names, count: u64) -> i
             class,
             class_name,
             slot_size: 40,
-            memsize: if dice % 10 == 0 {
-                40 + (random >> 55)
-            } else {
-                40
-            },
+            memsize: if dice % 10 == 0 { 40 + (random >> 55) } else { 40 },
             shape_id: Some(u32::from(kind.0)),
             flags: Flags(Flags::WB_PROTECTED.0 | Flags::OLD.0 | Flags::MARKED.0),
             age: None,

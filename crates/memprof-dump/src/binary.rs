@@ -82,11 +82,11 @@ mod label {
 #[inline(always)]
 fn long_text<'a>(object: &Object<'a>) -> Option<&'a [u8]> {
     match object.detail {
-        Detail::String(Text {
-            content: Content::Full(text),
-            length: Some(length),
-            ..
-        }) if text.len() > LONG && text.len() as u64 == length => Some(text),
+        Detail::String(Text { content: Content::Full(text), length: Some(length), .. })
+            if text.len() > LONG && text.len() as u64 == length =>
+        {
+            Some(text)
+        }
         _ => None,
     }
 }
@@ -300,8 +300,7 @@ impl Writer for Binary {
         }
         out.varint(shape.depth);
         self.interned.name(&mut out, tables, shape.shape_type);
-        self.interned
-            .optional_name(&mut out, tables, shape.edge_name);
+        self.interned.optional_name(&mut out, tables, shape.edge_name);
         out.varint(shape.edges);
         out.varint(shape.memsize);
         self.at = out.end();

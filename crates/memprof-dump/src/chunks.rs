@@ -12,9 +12,7 @@ pub(super) struct Chunks {
 
 impl Default for Chunks {
     fn default() -> Chunks {
-        Chunks {
-            table: vec![([0; 4], Vec::new()); 1 << TABLE_BITS],
-        }
+        Chunks { table: vec![([0; 4], Vec::new()); 1 << TABLE_BITS] }
     }
 }
 

@@ -46,9 +46,7 @@ impl Format {
     /// Name in the `format:` option.
     pub fn name(self) -> &'static str {
         let mut names = Format::NAMES.iter();
-        names
-            .find(|(_, format)| *format == self)
-            .map_or("", |(name, _)| name)
+        names.find(|(_, format)| *format == self).map_or("", |(name, _)| name)
     }
 }
 
@@ -64,11 +62,8 @@ impl FromStr for Compression {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Compression, String> {
-        let known = [
-            ("none", Compression::None),
-            ("gzip", Compression::Gzip),
-            ("zstd", Compression::Zstd),
-        ];
+        let known =
+            [("none", Compression::None), ("gzip", Compression::Gzip), ("zstd", Compression::Zstd)];
         named("compression", name, &known)
     }
 }
@@ -79,10 +74,7 @@ pub(super) fn named<T: Copy>(what: &str, name: &str, known: &[(&str, T)]) -> Res
         return Ok(*value);
     }
     let known: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
-    Err(format!(
-        "unknown {what} {name:?}; expected one of: {}",
-        known.join(", ")
-    ))
+    Err(format!("unknown {what} {name:?}; expected one of: {}", known.join(", ")))
 }
 
 /// Options for writing a dump.

@@ -135,10 +135,7 @@ impl Writer for HeapDumpJson {
         let Some(roots) = &mut self.roots else {
             return Err(io::Error::other("roots behind objects"));
         };
-        let place = roots
-            .categories
-            .iter()
-            .position(|(name, _)| name == category);
+        let place = roots.categories.iter().position(|(name, _)| name == category);
         let place = place.unwrap_or_else(|| {
             roots.categories.push((category.to_owned(), Vec::new()));
             roots.categories.len() - 1

@@ -63,7 +63,5 @@ pub(super) fn from_lower(name: &str) -> Option<Kind> {
 /// The type with an uppercase name.
 pub(super) fn from_upper(name: &str) -> Kind {
     let mut kinds = KINDS.iter();
-    kinds
-        .find(|kind| kind.2 == name)
-        .map_or(Kind::MOVED, |kind| kind.0)
+    kinds.find(|kind| kind.2 == name).map_or(Kind::MOVED, |kind| kind.0)
 }

@@ -91,9 +91,7 @@ const NOTES: [(NoteKind, &str); 7] = [
 /// The `_id` and `type` of a note.
 fn note_name(kind: NoteKind) -> &'static str {
     let mut notes = NOTES.iter();
-    notes
-        .find(|(note, _)| *note == kind)
-        .map_or("", |(_, name)| name)
+    notes.find(|(note, _)| *note == kind).map_or("", |(_, name)| name)
 }
 
 /// The note with this `type`.

@@ -55,11 +55,7 @@ impl Tables {
         let id = NameId(self.spans.len() as u32);
         let start = self.texts.len();
         self.texts.push_str(text);
-        self.spans.push(Span {
-            start,
-            end: self.texts.len(),
-            plain: text::is_plain(text),
-        });
+        self.spans.push(Span { start, end: self.texts.len(), plain: text::is_plain(text) });
         self.places[place] = (hash, id.0);
         if self.spans.len() * 2 > self.places.len() {
             self.grow();

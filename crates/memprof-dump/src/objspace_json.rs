@@ -76,10 +76,7 @@ impl ObjspaceJson {
         worker: Worker,
         ruby: (u8, u8),
     ) -> io::Result<Self> {
-        Ok(ObjspaceJson::new(
-            Sink::by(file, compression, worker)?,
-            ruby,
-        ))
+        Ok(ObjspaceJson::new(Sink::by(file, compression, worker)?, ruby))
     }
 
     /// Bytes written to the file; known when the dump is finished.

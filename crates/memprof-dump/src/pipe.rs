@@ -56,11 +56,7 @@ impl<S: Stage> Pipe<S> {
     ) -> io::Result<Pipe<S>> {
         let abandoned = Arc::new(AtomicBool::new(false));
         let stage = stage(Output::new(file, Arc::clone(&abandoned)))?;
-        Ok(Pipe {
-            way: Way::new(worker, stage),
-            failure: None,
-            abandoned,
-        })
+        Ok(Pipe { way: Way::new(worker, stage), failure: None, abandoned })
     }
 
     /// Hands over the content of `buffer`, and replaces it by another buffer: one handed over earlier, unchanged, or a new
@@ -136,11 +132,7 @@ impl<S: Stage> Way<S> {
         };
         match builder.spawn(run) {
             Ok(thread) => match hand.send(stage) {
-                Ok(()) => Way::Thread(Helper {
-                    filled,
-                    spare,
-                    thread,
-                }),
+                Ok(()) => Way::Thread(Helper { filled, spare, thread }),
                 Err(unsent) => Way::Inline(unsent.into_inner()),
             },
             // Process limits or lack of memory: works without the thread, but slower.
@@ -169,11 +161,7 @@ struct Failure {
 
 impl Failure {
     fn of(error: &io::Error) -> Failure {
-        Failure {
-            kind: error.kind(),
-            code: error.raw_os_error(),
-            text: error.to_string(),
-        }
+        Failure { kind: error.kind(), code: error.raw_os_error(), text: error.to_string() }
     }
 
     fn error(&self) -> io::Error {
@@ -197,11 +185,7 @@ const RETRY: Duration = Duration::from_millis(1);
 
 impl Output {
     fn new(file: File, abandoned: Arc<AtomicBool>) -> Output {
-        Output {
-            file,
-            written: 0,
-            abandoned,
-        }
+        Output { file, written: 0, abandoned }
     }
 
     /// Bytes written so far.

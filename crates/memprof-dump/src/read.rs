@@ -55,12 +55,7 @@ pub struct Options<'o> {
 
 impl From<Values> for Options<'_> {
     fn from(values: Values) -> Self {
-        Options {
-            values,
-            limits: Limits::default(),
-            progress: None,
-            stop: None,
-        }
+        Options { values, limits: Limits::default(), progress: None, stop: None }
     }
 }
 
@@ -155,13 +150,7 @@ pub fn read(
             let end = end.map_err(Stop::into_error)?;
             (Format::Binary, end.footer, feed.count())
         }
-        first => text(
-            feed,
-            first,
-            &mut target,
-            &mut skipped,
-            options.limits.record,
-        )?,
+        first => text(feed, first, &mut target, &mut skipped, options.limits.record)?,
     };
     Ok(Outcome {
         format,
@@ -186,12 +175,9 @@ fn text(
     let window = &mut window;
     let whole = match format {
         Format::Memprof => lines::read(window, target, skipped, &mut memprof_reader::Reader::new()),
-        Format::HeapDump => lines::read(
-            window,
-            target,
-            skipped,
-            &mut heap_dump_reader::Reader::new(),
-        ),
+        Format::HeapDump => {
+            lines::read(window, target, skipped, &mut heap_dump_reader::Reader::new())
+        }
         _ => lines::read(window, target, skipped, &mut objspace_reader::Reader::new()),
     };
     let whole = whole.map_err(Stop::into_error)?;

@@ -53,8 +53,7 @@ impl Side {
             sink.passed()?;
             skip = 0;
         }
-        sink.buffer()
-            .extend_from_slice(self.plain.get(skip..).unwrap_or(&[]));
+        sink.buffer().extend_from_slice(self.plain.get(skip..).unwrap_or(&[]));
         self.plain.clear();
         Ok(())
     }

@@ -32,20 +32,14 @@ pub(super) fn line(line: &str) -> String {
     let bytes = line.as_bytes();
     // The last colon before a line number: the name may contain colons, too.
     let ends_name = |at: &usize| {
-        let digits = bytes[at + 1..]
-            .iter()
-            .take_while(|byte| byte.is_ascii_digit());
+        let digits = bytes[at + 1..].iter().take_while(|byte| byte.is_ascii_digit());
         let end = at + 1 + digits.count();
         end > at + 1 && (end == bytes.len() || bytes[end..].starts_with(b":in "))
     };
     let mut colons = line.match_indices(':').map(|(at, _)| at);
     let name_end = colons.rfind(ends_name).unwrap_or(line.len());
     let (name, rest) = line.split_at(name_end);
-    if matches(name) {
-        line.to_owned()
-    } else {
-        format!("{HIDDEN}{rest}")
-    }
+    if matches(name) { line.to_owned() } else { format!("{HIDDEN}{rest}") }
 }
 
 #[cfg(test)]
@@ -54,20 +48,9 @@ mod tests {
 
     #[test]
     fn full_paths_and_names_of_rubys_own_are_shown() {
-        let shown = [
-            "/app/a b.x",
-            "-e",
-            "(eval)",
-            "<internal:kernel>",
-            "(eval at -e:12)",
-        ];
+        let shown = ["/app/a b.x", "-e", "(eval)", "<internal:kernel>", "(eval at -e:12)"];
         assert!(shown.into_iter().all(matches));
-        let hidden = [
-            "card 4111.rb",
-            "(eval at card:1)",
-            "(eval at /x)",
-            "(eval 4111)",
-        ];
+        let hidden = ["card 4111.rb", "(eval at card:1)", "(eval at /x)", "(eval 4111)"];
         assert!(!hidden.into_iter().any(matches));
     }
 

@@ -138,15 +138,9 @@ fn object(writer: &mut dyn Writer, tables: &mut Tables, random: &mut Random) -> 
     let some_name = random.name(tables);
     let bytes = random.pick(&HOSTILE).repeat(random.below(4) as usize);
     let detail = detail(kind, tables, random, &bytes);
-    let site = Site {
-        file: some_name,
-        line: random.below(3) as u32,
-        method: random.maybe(some_name),
-    };
-    let caller = Site {
-        line: 1 + random.below(3) as u32,
-        ..site
-    };
+    let site =
+        Site { file: some_name, line: random.below(3) as u32, method: random.maybe(some_name) };
+    let caller = Site { line: 1 + random.below(3) as u32, ..site };
     let allocation = Allocation {
         site: tables.intern_site(site),
         caller: random.maybe(tables.intern_site(caller)),
@@ -167,11 +161,7 @@ fn object(writer: &mut dyn Writer, tables: &mut Tables, random: &mut Random) -> 
     }
     // The flag for shared contents is written only for these types.
     let shares = matches!(kind, Kind::STRING | Kind::ARRAY);
-    let mask = if shares {
-        0x1ffff
-    } else {
-        0x1ffff & !Flags::SHARED.0
-    };
+    let mask = if shares { 0x1ffff } else { 0x1ffff & !Flags::SHARED.0 };
     let mask = match kind {
         Kind::CLASS | Kind::MODULE | Kind::ICLASS => mask,
         _ => mask & !Flags::SINGLETON.0,
@@ -179,11 +169,7 @@ fn object(writer: &mut dyn Writer, tables: &mut Tables, random: &mut Random) -> 
     let object = Object {
         address: random.address(),
         kind,
-        class: if random.one_in(5) {
-            0
-        } else {
-            random.address()
-        },
+        class: if random.one_in(5) { 0 } else { random.address() },
         class_name: random.maybe(some_name),
         slot_size: random.pick(&[40, 80, 160]),
         memsize: random.below(1000),
@@ -198,11 +184,7 @@ fn object(writer: &mut dyn Writer, tables: &mut Tables, random: &mut Random) -> 
     writer.object(tables, &object)?;
     let mut first = 0;
     for _ in 0..random.below(3) {
-        let count = if random.one_in(50) {
-            5000
-        } else {
-            random.below(8)
-        };
+        let count = if random.one_in(50) { 5000 } else { random.below(8) };
         edges(writer, tables, random, kind, first..first + count)?;
         first += count;
     }
@@ -240,26 +222,16 @@ fn detail<'a>(kind: Kind, tables: &mut Tables, random: &mut Random, bytes: &'a [
             default: random.value(tables),
             default_proc: random.one_in(2),
         },
-        Kind::OBJECT => Detail::Object {
-            ivars: random.below(10),
-        },
+        Kind::OBJECT => Detail::Object { ivars: random.below(10) },
         Kind::CLASS | Kind::MODULE | Kind::ICLASS => Detail::Class {
             name: random.maybe(name),
             real_name: random.maybe(name),
-            superclass: if random.one_in(3) {
-                0
-            } else {
-                random.address()
-            },
+            superclass: if random.one_in(3) { 0 } else { random.address() },
             super_name: random.maybe(name),
             variations: random.maybe(3),
         },
-        Kind::DATA => Detail::Data {
-            type_name: random.maybe(name),
-        },
-        Kind::FILE => Detail::File {
-            fd: random.maybe(-1),
-        },
+        Kind::DATA => Detail::Data { type_name: random.maybe(name) },
+        Kind::FILE => Detail::File { fd: random.maybe(-1) },
         Kind::IMEMO => Detail::Imemo {
             name: tables.intern("callcache"),
             mid: random.maybe(name),
@@ -279,11 +251,7 @@ fn edges(
     numbers: Range<u64>,
 ) -> io::Result<()> {
     let mut edges = Vec::new();
-    let plain = |label, value| Edge {
-        label,
-        value,
-        preview: None,
-    };
+    let plain = |label, value| Edge { label, value, preview: None };
     for number in numbers {
         match kind {
             Kind::ARRAY => {

@@ -191,11 +191,7 @@ fn clean<const ASCII: bool>(bytes: &[u8]) -> usize {
         Some(last) => rest.is_empty() || !special(u64::from_le_bytes(*last)),
         None => rest.iter().all(fine),
     };
-    if fine_rest {
-        bytes.len()
-    } else {
-        bytes.len() - rest.len()
-    }
+    if fine_rest { bytes.len() } else { bytes.len() - rest.len() }
 }
 
 fn escape_each(out: &mut Vec<u8>, bytes: &[u8]) {

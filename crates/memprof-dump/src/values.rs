@@ -40,9 +40,7 @@ impl Policy {
     /// Name in the `values:` option.
     pub fn name(self) -> &'static str {
         let mut names = Policy::NAMES.iter();
-        names
-            .find(|(_, policy)| *policy == self)
-            .map_or("", |(name, _)| name)
+        names.find(|(_, policy)| *policy == self).map_or("", |(name, _)| name)
     }
 }
 
@@ -69,10 +67,7 @@ pub struct Values {
 
 impl Values {
     /// Writes everything.
-    pub const FULL: Values = Values {
-        policy: Policy::Full,
-        key: Key([0; 2]),
-    };
+    pub const FULL: Values = Values { policy: Policy::Full, key: Key([0; 2]) };
 
     /// The written part of a text with these bytes.
     #[inline]

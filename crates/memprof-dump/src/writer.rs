@@ -65,11 +65,7 @@ pub trait LiveWriter: Writer {
     /// Consecutive addresses in an array, the first one at `index`. At most a few thousand.
     fn run(&mut self, tables: &Tables, index: u32, addresses: &[u64]) -> io::Result<()> {
         for (label, &address) in (index..).map(Label::Index).zip(addresses) {
-            let edge = Edge {
-                label,
-                value: Value::Address(address),
-                preview: None,
-            };
+            let edge = Edge { label, value: Value::Address(address), preview: None };
             self.edge(tables, edge)?;
         }
         Ok(())

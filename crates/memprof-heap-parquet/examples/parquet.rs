@@ -16,12 +16,8 @@ fn main() -> io::Result<()> {
     let heap = Heap::open(Path::new(dump), &memprof_heap::Options::default())?;
     let begin = Instant::now();
     let create = |name| File::create(Path::new(directory).join(name));
-    let counts = write(
-        &heap,
-        &Options::default(),
-        create("objects.parquet")?,
-        create("edges.parquet")?,
-    )?;
+    let counts =
+        write(&heap, &Options::default(), create("objects.parquet")?, create("edges.parquet")?)?;
     eprintln!("{:.3} s", begin.elapsed().as_secs_f64());
     println!("{}", serde_json::to_string(&counts)?);
     Ok(())

@@ -27,23 +27,17 @@ impl Column {
     fn write(&mut self, writer: &mut SerializedColumnWriter<'_>) -> parquet::errors::Result<()> {
         match self {
             Column::Numbers(values) => {
-                writer
-                    .typed::<Int64Type>()
-                    .write_batch(values, None, None)?;
+                writer.typed::<Int64Type>().write_batch(values, None, None)?;
                 values.clear();
             }
             Column::Known(values) => {
                 let known: Vec<i64> = values.iter().flatten().copied().collect();
-                writer
-                    .typed::<Int64Type>()
-                    .write_batch(&known, Some(&levels(values)), None)?;
+                writer.typed::<Int64Type>().write_batch(&known, Some(&levels(values)), None)?;
                 values.clear();
             }
             Column::Texts(values) => {
                 let known: Vec<ByteArray> = values.iter().flatten().cloned().collect();
-                writer
-                    .typed::<ByteArrayType>()
-                    .write_batch(&known, Some(&levels(values)), None)?;
+                writer.typed::<ByteArrayType>().write_batch(&known, Some(&levels(values)), None)?;
                 values.clear();
             }
         }
@@ -53,10 +47,7 @@ impl Column {
 
 /// Definition levels: 1 where a value is present.
 fn levels<T>(values: &[Option<T>]) -> Vec<i16> {
-    values
-        .iter()
-        .map(|value| i16::from(value.is_some()))
-        .collect()
+    values.iter().map(|value| i16::from(value.is_some())).collect()
 }
 
 /// A file and its next row group.
@@ -78,9 +69,7 @@ impl<W: Write + Send> Table<W> {
         let schema = parse_message_type(schema).map_err(io::Error::other)?;
         let mut properties = WriterProperties::builder()
             .set_created_by("memprof".to_owned())
-            .set_compression(Compression::ZSTD(
-                ZstdLevel::try_new(1).map_err(io::Error::other)?,
-            ));
+            .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).map_err(io::Error::other)?));
         for name in ascending {
             let path = ColumnPath::from(*name);
             properties = properties
@@ -88,21 +77,13 @@ impl<W: Write + Send> Table<W> {
                 .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
         }
         let writer = SerializedFileWriter::new(out, Arc::new(schema), Arc::new(properties.build()));
-        Ok(Table {
-            writer: writer.map_err(io::Error::other)?,
-            columns,
-            rows: 0,
-        })
+        Ok(Table { writer: writer.map_err(io::Error::other)?, columns, rows: 0 })
     }
 
     /// Ends a row; the caller has appended a value to every column.
     pub fn row(&mut self) -> io::Result<()> {
         self.rows += 1;
-        if self.rows == GROUP {
-            self.group().map_err(io::Error::other)
-        } else {
-            Ok(())
-        }
+        if self.rows == GROUP { self.group().map_err(io::Error::other) } else { Ok(()) }
     }
 
     fn group(&mut self) -> parquet::errors::Result<()> {

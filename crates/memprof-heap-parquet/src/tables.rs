@@ -71,10 +71,7 @@ struct Origin {
 
 impl Origin {
     fn of(heap: &Heap, dump_id: Option<&str>) -> Origin {
-        let header = heap
-            .notes()
-            .iter()
-            .find(|(kind, _)| *kind == NoteKind::Header);
+        let header = heap.notes().iter().find(|(kind, _)| *kind == NoteKind::Header);
         let header =
             header.and_then(|(_, json)| serde_json::from_str::<serde_json::Value>(json).ok());
         let header = header.unwrap_or_default();
@@ -84,20 +81,11 @@ impl Origin {
             (Some(id), ..) => id.to_owned(),
             (None, Some(host), Some(pid), Some(time)) => format!("{host}-{pid}-{time}"),
             _ => {
-                let name = heap
-                    .source
-                    .path
-                    .as_deref()
-                    .and_then(|path| path.file_name());
+                let name = heap.source.path.as_deref().and_then(|path| path.file_name());
                 name.map_or_else(String::new, |name| name.to_string_lossy().into_owned())
             }
         };
-        Origin {
-            dump_id: ByteArray::from(&*id),
-            host: host.map(ByteArray::from),
-            pid,
-            time,
-        }
+        Origin { dump_id: ByteArray::from(&*id), host: host.map(ByteArray::from), pid, time }
     }
 }
 
@@ -120,10 +108,7 @@ pub fn write(
     let origin = Origin::of(heap, options.dump_id);
     write_objects(heap, &table, &origin, objects)?;
     let references = write_edges(&table, &origin, edges)?;
-    Ok(Counts {
-        references,
-        ..table.counts()
-    })
+    Ok(Counts { references, ..table.counts() })
 }
 
 fn write_objects(
@@ -132,11 +117,8 @@ fn write_objects(
     origin: &Origin,
     out: impl Write + Send,
 ) -> io::Result<()> {
-    let (numbers, known, texts) = (
-        || Column::Numbers(vec![]),
-        || Column::Known(vec![]),
-        || Column::Texts(vec![]),
-    );
+    let (numbers, known, texts) =
+        (|| Column::Numbers(vec![]), || Column::Known(vec![]), || Column::Texts(vec![]));
     let columns = vec![
         numbers(),
         numbers(),
@@ -174,10 +156,7 @@ fn write_objects(
             Value::Known(row.dominator.map(i64::from)),
             Value::Known(row.generation.map(i64::from)),
             Value::Text(site.map(|site| texts.get(heap.name(site.file)))),
-            Value::Known(
-                site.map(|site| i64::from(site.line))
-                    .filter(|&line| line > 0),
-            ),
+            Value::Known(site.map(|site| i64::from(site.line)).filter(|&line| line > 0)),
             Value::Text(Some(flags.clone())),
             Value::Known(row.length.map(i64::from)),
             Value::Text(Some(origin.dump_id.clone())),

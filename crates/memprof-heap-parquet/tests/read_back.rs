@@ -27,9 +27,7 @@ fn dump() -> String {
     let mut dump = lines.join("\n");
     dump.push_str("\n{\"_id\":\"0x3000\",\"type\":\"array\",\"class_name\":\"Array\",");
     let elements = vec!["\"0x4000\""; ELEMENTS].join(",");
-    let labels: Vec<String> = (0..ELEMENTS)
-        .map(|index| format!("\"[{index}]\""))
-        .collect();
+    let labels: Vec<String> = (0..ELEMENTS).map(|index| format!("\"[{index}]\"")).collect();
     writeln!(
         dump,
         "\"length\":{ELEMENTS},\"data\":[{elements}],\"memsize\":5000000000,\"slot_size\":40,\"references\":[{elements}],\"labels\":[{}]}}",
@@ -46,9 +44,7 @@ fn read(file: File) -> (Vec<Vec<(String, Field)>>, usize) {
     let rows = reader.get_row_iter(None).expect("rows").map(|row| {
         let row = row.expect("a row");
         let cells = row.get_column_iter();
-        cells
-            .map(|(name, value)| (name.clone(), value.clone()))
-            .collect()
+        cells.map(|(name, value)| (name.clone(), value.clone())).collect()
     });
     (rows.collect(), reader.metadata().num_row_groups())
 }
@@ -80,19 +76,10 @@ fn object(heap: &Heap, id: u32) -> io::Result<Vec<(&'static str, Field)>> {
         ("class", text(heap.class_name(id)?)),
         ("size", amount(heap.memsizes()?.get(id))),
         ("retained", amount(heap.retained()?.get(id))),
-        (
-            "dominator",
-            long(dominator.filter(|&node| node < heap.len())),
-        ),
+        ("dominator", long(dominator.filter(|&node| node < heap.len()))),
         ("generation", long(known(heap.generations()?, id))),
-        (
-            "file",
-            site.map_or(Field::Null, |site| text(heap.name(site.file))),
-        ),
-        (
-            "line",
-            long(site.map(|site| site.line).filter(|&line| line > 0)),
-        ),
+        ("file", site.map_or(Field::Null, |site| text(heap.name(site.file)))),
+        ("line", long(site.map(|site| site.line).filter(|&line| line > 0))),
         ("flags", text(&flags.join(" "))),
         ("length", long(known(heap.lengths()?, id))),
         ("dump_id", text("monday")),
@@ -104,29 +91,17 @@ fn object(heap: &Heap, id: u32) -> io::Result<Vec<(&'static str, Field)>> {
 
 #[test]
 fn what_is_written_is_read_back() -> io::Result<()> {
-    let heap = Heap::read(
-        Box::new(Cursor::new(dump())),
-        None,
-        &memprof_heap::Options::default(),
-    )?;
+    let heap = Heap::read(Box::new(Cursor::new(dump())), None, &memprof_heap::Options::default())?;
     let (objects, edges) = (tempfile::tempfile()?, tempfile::tempfile()?);
-    let options = Options {
-        dump_id: Some("monday"),
-        ..Options::default()
-    };
+    let options = Options { dump_id: Some("monday"), ..Options::default() };
     let counts = write(&heap, &options, objects.try_clone()?, edges.try_clone()?)?;
 
     let (rows, groups) = read(objects);
-    assert_eq!(
-        (counts.objects, rows.len(), groups),
-        (5, heap.len() as usize, 1)
-    );
+    assert_eq!((counts.objects, rows.len(), groups), (5, heap.len() as usize, 1));
     for (row, id) in rows.into_iter().zip(0..) {
         let expected = object(&heap, id)?;
-        let row: Vec<(&str, Field)> = row
-            .iter()
-            .map(|(name, value)| (&**name, value.clone()))
-            .collect();
+        let row: Vec<(&str, Field)> =
+            row.iter().map(|(name, value)| (&**name, value.clone())).collect();
         assert_eq!(row, expected);
     }
     // The heap itself matches the dump.
@@ -138,13 +113,9 @@ fn what_is_written_is_read_back() -> io::Result<()> {
     let (rows, groups) = read(edges);
     let classes = heap.group_classes();
     let graph = heap.graph(&classes)?;
-    let expected: Vec<(u32, u32)> = (0..heap.len())
-        .flat_map(|from| graph.edges(from).map(move |to| (from, to)))
-        .collect();
-    assert_eq!(
-        (counts.references as usize, rows.len(), groups),
-        (expected.len(), ELEMENTS + 3, 2)
-    );
+    let expected: Vec<(u32, u32)> =
+        (0..heap.len()).flat_map(|from| graph.edges(from).map(move |to| (from, to))).collect();
+    assert_eq!((counts.references as usize, rows.len(), groups), (expected.len(), ELEMENTS + 3, 2));
     let mut index = 0;
     for (row, (from, to)) in rows.iter().zip(expected) {
         let label = match (from, to) {
@@ -162,10 +133,8 @@ fn what_is_written_is_read_back() -> io::Result<()> {
             ("label", label),
             ("dump_id", text("monday")),
         ];
-        let row: Vec<(&str, Field)> = row
-            .iter()
-            .map(|(name, value)| (&**name, value.clone()))
-            .collect();
+        let row: Vec<(&str, Field)> =
+            row.iter().map(|(name, value)| (&**name, value.clone())).collect();
         assert_eq!(row, expected);
     }
     assert_eq!(index, ELEMENTS);

@@ -30,17 +30,10 @@ fn main() {
         Some(bytes) => parse(&bytes),
         None => make(number(0, 2_800_000), number(1, 225), number(2, 80)),
     };
-    let mut graph = Graph {
-        offsets: &made.offsets,
-        targets: &made.targets,
-        ..Graph::default()
-    };
+    let mut graph = Graph { offsets: &made.offsets, targets: &made.targets, ..Graph::default() };
     println!("{} nodes, {} edges", graph.len(), graph.targets.len());
     measure(&graph, made.root, "rows");
-    graph.extra = Extra {
-        group: &made.group,
-        class: &made.class,
-    };
+    graph.extra = Extra { group: &made.group, class: &made.class };
     measure(&graph, made.root, "rows and extra edges");
 
     let dominators = dominators(&graph, made.root);
@@ -56,9 +49,10 @@ fn measure(graph: &Graph<'_>, root: u32, name: &str) {
     let found = timed(name, || dominators(graph, root));
     let peak = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let peak = peak.lines().find(|line| line.starts_with("VmHWM"));
-    let sum = found.parent.iter().fold(0u64, |sum, parent| {
-        sum.wrapping_mul(31).wrapping_add((*parent).into())
-    });
+    let sum = found
+        .parent
+        .iter()
+        .fold(0u64, |sum, parent| sum.wrapping_mul(31).wrapping_add((*parent).into()));
     let reached = found.order.len();
     println!("  {reached} reached, sum {sum:x}, {}", peak.unwrap_or(""));
 }
@@ -139,11 +133,7 @@ fn make(nodes: u32, edges: u32, local: u32) -> Made {
         places[*source as usize] += 1;
     }
     let groups = 1000.min(nodes);
-    made.class = (0..groups)
-        .map(|group| group * (nodes / groups.max(1)))
-        .collect();
-    made.group = (0..nodes)
-        .map(|_| below(groups).min(below(groups)))
-        .collect();
+    made.class = (0..groups).map(|group| group * (nodes / groups.max(1))).collect();
+    made.group = (0..nodes).map(|_| below(groups).min(below(groups))).collect();
     made
 }

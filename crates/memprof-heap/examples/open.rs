@@ -7,9 +7,7 @@ use std::time::Instant;
 use memprof_heap::{Heap, Options};
 
 fn main() -> std::io::Result<()> {
-    let path = std::env::args()
-        .nth(1)
-        .ok_or_else(|| std::io::Error::other("which dump?"))?;
+    let path = std::env::args().nth(1).ok_or_else(|| std::io::Error::other("which dump?"))?;
     let begin = Instant::now();
     let last = Cell::new(None);
     let progress = |progress| {
@@ -21,11 +19,7 @@ fn main() -> std::io::Result<()> {
     let index = std::env::args().nth(2).is_none();
     let heap = Heap::open(
         Path::new(&path),
-        &Options {
-            progress: &progress,
-            index,
-            ..Options::default()
-        },
+        &Options { progress: &progress, index, ..Options::default() },
     )?;
     eprintln!("{:8.3} s open", begin.elapsed().as_secs_f64());
     let retained = heap.retained()?;
@@ -39,10 +33,6 @@ fn main() -> std::io::Result<()> {
             heap.class_name(id)?
         );
     }
-    eprintln!(
-        "{:8.3} s {} objects",
-        begin.elapsed().as_secs_f64(),
-        heap.len()
-    );
+    eprintln!("{:8.3} s {} objects", begin.elapsed().as_secs_f64(), heap.len());
     Ok(())
 }

@@ -180,10 +180,7 @@ impl Builder {
         let next = self.sites.len() as u32;
         let number = *self.called_sites.entry((site, caller)).or_insert(next);
         if number == next {
-            self.sites.push(Site {
-                caller: Some(caller),
-                ..self.sites[site as usize]
-            });
+            self.sites.push(Site { caller: Some(caller), ..self.sites[site as usize] });
         }
         number
     }
@@ -209,9 +206,7 @@ impl Builder {
             | Detail::Object { ivars: length } => {
                 self.length.set(index, saturated(length));
             }
-            Detail::Class {
-                name, superclass, ..
-            } => {
+            Detail::Class { name, superclass, .. } => {
                 let facts = ClassFacts {
                     object: index as u32,
                     name: own(name),
@@ -240,11 +235,7 @@ impl Builder {
     }
 
     fn fact(&mut self, object: usize, name: NameId, value: Value) {
-        self.facts.push(Fact {
-            object: object as u32,
-            name,
-            value,
-        });
+        self.facts.push(Fact { object: object as u32, name, value });
     }
 
     fn fields(&mut self, tables: &Tables, fields: &[Field]) {
@@ -331,12 +322,10 @@ impl Writer for Builder {
         };
         let group = self.group(group);
         self.group.push(group);
-        self.flags
-            .push(object.flags.0 & 0xff_ffff | object.age.map_or(NO_AGE, u32::from) << 24);
+        self.flags.push(object.flags.0 & 0xff_ffff | object.age.map_or(NO_AGE, u32::from) << 24);
         let memsize = counted(tables, object);
         self.memsize.push(memsize);
-        self.slot_size
-            .push(u16::try_from(object.slot_size).unwrap_or(u16::MAX));
+        self.slot_size.push(u16::try_from(object.slot_size).unwrap_or(u16::MAX));
         if let Some(shape) = object.shape_id {
             self.shape.set(index, shape);
         }

@@ -24,10 +24,7 @@ impl Cache {
     /// Bytes in memory.
     pub fn memsize(&self) -> usize {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        entries
-            .values()
-            .filter_map(|entry| Some(entry.get()?.bytes))
-            .sum()
+        entries.values().filter_map(|entry| Some(entry.get()?.bytes)).sum()
     }
 
     fn entry(&self, of: TypeId) -> Arc<Once<Entry>> {

@@ -47,10 +47,7 @@ impl CapturingThread {
         nodes.extend(fibers);
         nodes.sort_unstable();
         nodes.dedup();
-        Ok(CapturingThread {
-            nodes,
-            paths: OnceLock::new(),
-        })
+        Ok(CapturingThread { nodes, paths: OnceLock::new() })
     }
 
     fn paths(&self, heap: &Heap) -> io::Result<&Paths> {

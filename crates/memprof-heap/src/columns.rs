@@ -31,9 +31,7 @@ impl Part {
         let bytes = bytemuck::cast_slice_mut(&mut values);
         self.file.read_exact_at(bytes, self.offset)?;
         if crc32fast::hash(bytes) != self.checksum || self.length % size != 0 {
-            return Err(invalid(
-                "the index is damaged: remove it to have it rebuilt",
-            ));
+            return Err(invalid("the index is damaged: remove it to have it rebuilt"));
         }
         Ok(values)
     }
@@ -53,19 +51,13 @@ impl<T> Default for Column<T> {
 
 impl<T> From<Vec<T>> for Column<T> {
     fn from(values: Vec<T>) -> Column<T> {
-        Column {
-            values: Once::from(values),
-            part: None,
-        }
+        Column { values: Once::from(values), part: None }
     }
 }
 
 impl<T: Pod> Column<T> {
     pub(super) fn stored(part: Part) -> Column<T> {
-        Column {
-            values: Once::default(),
-            part: Some(part),
-        }
+        Column { values: Once::default(), part: Some(part) }
     }
 
     /// The values.
@@ -79,9 +71,7 @@ impl<T: Pod> Column<T> {
 
     /// Bytes in memory.
     pub(super) fn memsize(&self) -> usize {
-        self.values
-            .get()
-            .map_or(0, |values| size_of_val(values.as_slice()))
+        self.values.get().map_or(0, |values| size_of_val(values.as_slice()))
     }
 }
 
@@ -94,19 +84,13 @@ pub struct SizeColumn {
 
 impl From<Sizes> for SizeColumn {
     fn from(sizes: Sizes) -> SizeColumn {
-        SizeColumn {
-            sizes: Once::from(sizes),
-            parts: None,
-        }
+        SizeColumn { sizes: Once::from(sizes), parts: None }
     }
 }
 
 impl SizeColumn {
     pub(super) fn stored(small: Part, large: Part) -> SizeColumn {
-        SizeColumn {
-            sizes: Once::default(),
-            parts: Some((small, large)),
-        }
+        SizeColumn { sizes: Once::default(), parts: Some((small, large)) }
     }
 
     /// The sizes.
@@ -124,9 +108,7 @@ impl SizeColumn {
 
     /// Bytes in memory.
     pub(super) fn memsize(&self) -> usize {
-        self.sizes
-            .get()
-            .map_or(0, |sizes| sizes.len() * size_of::<u32>())
+        self.sizes.get().map_or(0, |sizes| sizes.len() * size_of::<u32>())
     }
 }
 

@@ -41,28 +41,21 @@ pub(super) struct Tree {
 
 impl From<Dominators> for Tree {
     fn from(tree: Dominators) -> Tree {
-        Tree {
-            tree: Once::from(tree),
-            ..Tree::default()
-        }
+        Tree { tree: Once::from(tree), ..Tree::default() }
     }
 }
 
 impl Tree {
     pub fn stored(parent: Part, order: Part) -> Tree {
-        Tree {
-            parts: Some((parent, order)),
-            ..Tree::default()
-        }
+        Tree { parts: Some((parent, order)), ..Tree::default() }
     }
 
     pub fn get(&self) -> io::Result<&Dominators> {
         self.tree.get_or(|| {
             Ok(match &self.parts {
-                Some((parent, order)) => Dominators {
-                    parent: parent.read()?,
-                    order: order.read()?,
-                },
+                Some((parent, order)) => {
+                    Dominators { parent: parent.read()?, order: order.read()? }
+                }
                 None => Dominators::default(),
             })
         })
@@ -163,11 +156,7 @@ impl Heap {
 fn steps(heap: &Heap, graph: &Graph<'_>, stop: Stop<'_>) -> io::Result<Vec<u32>> {
     let last = heap.last_resorts();
     let table = heap.roots_named(&[FINALIZERS]);
-    let Passing {
-        passing,
-        mut lasting,
-        of_threads,
-    } = Passing::of(heap)?;
+    let Passing { passing, mut lasting, of_threads } = Passing::of(heap)?;
     for (&object, arrays) in heap.finalizers() {
         lasting.entry(object).or_default().extend(arrays);
     }
@@ -184,9 +173,7 @@ fn steps(heap: &Heap, graph: &Graph<'_>, stop: Stop<'_>) -> io::Result<Vec<u32>>
         ways(graph, &heap.silent, &nothing, &lasting),
     ];
     // Where the sets of edges differ.
-    let roots = [heap.root()]
-        .into_iter()
-        .chain(without_table.iter().copied());
+    let roots = [heap.root()].into_iter().chain(without_table.iter().copied());
     let mut from: Vec<u32> = roots.chain(passing.iter()).collect();
     from.extend(lasting.keys());
     from.sort_unstable();
@@ -203,11 +190,7 @@ fn ways<'a>(
     avoid: &'a BitSet,
     more: &'a FxHashMap<u32, Vec<u32>>,
 ) -> Ways<'a> {
-    Ways {
-        graph: graph.without_edges_of(silent),
-        avoid,
-        more,
-    }
+    Ways { graph: graph.without_edges_of(silent), avoid, more }
 }
 
 /// Nodes that retain objects briefly, and the objects that they retain permanently.
@@ -250,11 +233,7 @@ impl Passing {
         let mut of_threads = FxHashMap::default();
         let mut lasting = FxHashMap::default();
         if labels.is_empty() {
-            return Ok(Passing {
-                passing,
-                lasting,
-                of_threads,
-            });
+            return Ok(Passing { passing, lasting, of_threads });
         }
         for node in passing.iter() {
             let row = offsets[node as usize] as usize..offsets[node as usize + 1] as usize;
@@ -286,10 +265,6 @@ impl Passing {
                 passing.insert(node);
             }
         }
-        Ok(Passing {
-            passing,
-            lasting,
-            of_threads,
-        })
+        Ok(Passing { passing, lasting, of_threads })
     }
 }

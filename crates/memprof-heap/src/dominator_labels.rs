@@ -34,18 +34,13 @@ fn find(heap: &Heap) -> io::Result<Vec<u32>> {
     let classes = heap.group_classes();
     let graph = heap.graph(&classes)?;
     let tree = heap.dominators()?;
-    let found: Vec<AtomicU32> = std::iter::repeat_with(AtomicU32::default)
-        .take(nodes)
-        .collect();
+    let found: Vec<AtomicU32> = std::iter::repeat_with(AtomicU32::default).take(nodes).collect();
     let groups = heap.group_numbers()?;
     let look = |node: u32| {
         // The name of a thread's local matters; the key of a hash entry does not.
         let group = groups.get(node as usize);
         let is_hash = group.is_some_and(|&group| heap.groups()[group as usize].kind == Kind::HASH);
-        let start = graph
-            .offsets
-            .get(node as usize)
-            .map_or(0, |&start| start as usize);
+        let start = graph.offsets.get(node as usize).map_or(0, |&start| start as usize);
         for (&target, edge) in graph.row(node).iter().zip(start..) {
             let known = &found[target as usize];
             // A node has one dominator, so no other thread writes here.
@@ -64,11 +59,6 @@ fn find(heap: &Heap) -> io::Result<Vec<u32>> {
             known.store(label, Ordering::Relaxed);
         }
     };
-    in_parts(
-        nodes,
-        PART,
-        || (),
-        |(), part| part.for_each(|node| look(node as u32)),
-    );
+    in_parts(nodes, PART, || (), |(), part| part.for_each(|node| look(node as u32)));
     Ok(found.into_iter().map(AtomicU32::into_inner).collect())
 }

@@ -28,11 +28,8 @@ pub(super) fn fold(heap: &mut Heap, stop: Stop<'_>) -> io::Result<()> {
     let offsets = heap.columns.offsets.get()?;
     let targets = heap.columns.targets.get()?;
     let labels = heap.columns.labels.get()?;
-    let folds = |node: u32| {
-        groups
-            .get(node as usize)
-            .is_some_and(|&group| is_fields[group as usize])
-    };
+    let folds =
+        |node: u32| groups.get(node as usize).is_some_and(|&group| is_fields[group as usize]);
     let row = |node: u32| offsets[node as usize] as usize..offsets[node as usize + 1] as usize;
     let mut flags = heap.columns.flags.get()?.to_vec();
     let sizes = heap.columns.memsize.get()?;

@@ -160,12 +160,7 @@ impl Naming<'_> {
                     NONE => NONE,
                     code => numbers.id(code),
                 };
-                Group {
-                    kind: raw.kind,
-                    class,
-                    shown: self.shown(raw, class),
-                    name: raw.name,
-                }
+                Group { kind: raw.kind, class, shown: self.shown(raw, class), name: raw.name }
             })
             .collect()
     }

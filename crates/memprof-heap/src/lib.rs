@@ -179,11 +179,7 @@ impl Heap {
 
     /// Sizes of the slots of each page, in order of address, with the first object of the page.
     pub fn pages(&self) -> impl Iterator<Item = (u16, std::ops::Range<u32>)> {
-        let starts = self
-            .addresses
-            .starts
-            .windows(2)
-            .map(|pair| pair[0]..pair[1]);
+        let starts = self.addresses.starts.windows(2).map(|pair| pair[0]..pair[1]);
         self.slot_sizes.iter().copied().zip(starts)
     }
 
@@ -226,9 +222,7 @@ impl Heap {
 
     /// The class or module with this number.
     pub fn class_object(&self, id: u32) -> Option<&ClassObject> {
-        let found = self
-            .class_objects
-            .binary_search_by_key(&id, |class| class.object);
+        let found = self.class_objects.binary_search_by_key(&id, |class| class.object);
         found.ok().map(|index| &self.class_objects[index])
     }
 
@@ -249,9 +243,7 @@ impl Heap {
 
     /// Start time of a generation, in microseconds since the epoch.
     pub fn time(&self, generation: u32) -> Option<u64> {
-        let found = self
-            .times
-            .binary_search_by_key(&generation, |&(known, _)| known);
+        let found = self.times.binary_search_by_key(&generation, |&(known, _)| known);
         found.ok().map(|index| self.times[index].1)
     }
 
@@ -267,9 +259,7 @@ impl Heap {
 
     /// The `object_id` of an object, if the program called that method (Ruby 4.0 and later).
     pub fn object_id(&self, id: u32) -> Option<u64> {
-        let found = self
-            .object_ids
-            .binary_search_by_key(&id, |&(object, _)| object);
+        let found = self.object_ids.binary_search_by_key(&id, |&(object, _)| object);
         found.ok().map(|index| self.object_ids[index].1)
     }
 
@@ -373,10 +363,7 @@ impl Heap {
         Ok(Graph {
             offsets: self.columns.offsets.get()?,
             targets: self.columns.targets.get()?,
-            extra: Extra {
-                group: self.columns.group.get()?,
-                class: classes,
-            },
+            extra: Extra { group: self.columns.group.get()?, class: classes },
             silent: &self.silent,
         })
     }

@@ -22,10 +22,7 @@ pub(super) fn link(
     stop.check()?;
     let codes = mem::take(&mut builder.codes);
     let numbers = mem::take(&mut builder.pages).number(&codes);
-    let ascending = codes
-        .iter()
-        .enumerate()
-        .all(|(index, &code)| numbers.id(code) == index as u32);
+    let ascending = codes.iter().enumerate().all(|(index, &code)| numbers.id(code) == index as u32);
     if !(ascending && numbers.count() as usize == codes.len()) {
         reorder(&mut builder, &codes, &numbers, stop)?;
     }
@@ -68,24 +65,10 @@ pub(super) fn link(
         text: builder.text.0.into(),
         offsets: builder.rows.offsets.into(),
         targets: builder.rows.targets.into(),
-        labels: builder
-            .rows
-            .labels
-            .into_iter()
-            .map(|label| label.0)
-            .collect::<Vec<u32>>()
-            .into(),
+        labels: builder.rows.labels.into_iter().map(|label| label.0).collect::<Vec<u32>>().into(),
         dangling: Dangling {
-            from: dangling
-                .iter()
-                .map(|&(from, _)| from)
-                .collect::<Vec<u32>>()
-                .into(),
-            to: dangling
-                .iter()
-                .map(|&(_, to)| to)
-                .collect::<Vec<u64>>()
-                .into(),
+            from: dangling.iter().map(|&(from, _)| from).collect::<Vec<u32>>().into(),
+            to: dangling.iter().map(|&(_, to)| to).collect::<Vec<u64>>().into(),
         },
     };
     let heap = Heap {
@@ -153,14 +136,8 @@ fn reorder(
     ] {
         gather(&mut column.0)?;
     }
-    builder.slot_size = from
-        .iter()
-        .map(|&index| builder.slot_size[index as usize])
-        .collect();
-    builder.memsize = from
-        .iter()
-        .map(|&index| builder.memsize.get(index))
-        .collect::<Sizes>();
+    builder.slot_size = from.iter().map(|&index| builder.slot_size[index as usize]).collect();
+    builder.memsize = from.iter().map(|&index| builder.memsize.get(index)).collect::<Sizes>();
     let renumber = |object: u32| to[object as usize];
     builder.object_ids = mem::take(&mut builder.object_ids)
         .into_iter()
@@ -168,16 +145,10 @@ fn reorder(
         .filter(|&(object, _)| object != NONE)
         .collect();
     builder.object_ids.sort_unstable();
-    builder
-        .classes
-        .iter_mut()
-        .for_each(|facts| facts.object = renumber(facts.object));
+    builder.classes.iter_mut().for_each(|facts| facts.object = renumber(facts.object));
     builder.classes.retain(|facts| facts.object != NONE);
     builder.classes.sort_unstable_by_key(|facts| facts.object);
-    builder
-        .facts
-        .iter_mut()
-        .for_each(|fact| fact.object = renumber(fact.object));
+    builder.facts.iter_mut().for_each(|fact| fact.object = renumber(fact.object));
     builder.facts.retain(|fact| fact.object != NONE);
     builder.facts.sort_by_key(|fact| fact.object);
     let rows = mem::take(&mut builder.rows);
@@ -188,10 +159,8 @@ fn reorder(
         stop.at(id)?;
         ordered.offsets.push(ordered.targets.len() as u32);
         let begin = rows.offsets[index as usize] as usize;
-        let end = rows
-            .offsets
-            .get(index as usize + 1)
-            .map_or(rows.targets.len(), |&end| end as usize);
+        let end =
+            rows.offsets.get(index as usize + 1).map_or(rows.targets.len(), |&end| end as usize);
         ordered.targets.extend_from_slice(&rows.targets[begin..end]);
         if !rows.labels.is_empty() {
             ordered.labels.extend_from_slice(&rows.labels[begin..end]);
@@ -223,10 +192,8 @@ fn resolve(
             if id == NONE {
                 dangling.push((source as u32, numbers.address(rows.targets[index])));
                 // The value of a missing key has no name.
-                if let Some(next) = rows
-                    .labels
-                    .get(index + 1)
-                    .filter(|label| label.label() == Label::Entry)
+                if let Some(next) =
+                    rows.labels.get(index + 1).filter(|label| label.label() == Label::Entry)
                 {
                     debug_assert_eq!(next.label(), Label::Entry);
                     rows.labels[index + 1] = Packed::NONE;
@@ -254,11 +221,8 @@ fn roots(
 ) -> io::Result<Vec<Category>> {
     let rows = &mut builder.rows;
     let mut categories = Vec::new();
-    let labelled = !rows.labels.is_empty()
-        || builder
-            .roots
-            .iter()
-            .any(|(_, rows)| !rows.labels.is_empty());
+    let labelled =
+        !rows.labels.is_empty() || builder.roots.iter().any(|(_, rows)| !rows.labels.is_empty());
     if labelled {
         rows.labels.resize(rows.targets.len(), Packed::NONE);
     }
@@ -272,8 +236,7 @@ fn roots(
             }
             rows.targets.push(id);
             if labelled {
-                rows.labels
-                    .push(edges.labels.get(index).copied().unwrap_or(Packed::NONE));
+                rows.labels.push(edges.labels.get(index).copied().unwrap_or(Packed::NONE));
             }
         }
         rows.offsets.push(rows.targets.len() as u32);
@@ -298,12 +261,14 @@ fn slot_sizes(addresses: &Addresses, sizes: &[u16]) -> Vec<u16> {
     let pages = 0..addresses.keys.len();
     let first = |page: usize| addresses.starts[page] as usize;
     pages
-        .map(|page| {
-            if first(page) < addresses.starts[page + 1] as usize {
-                sizes[first(page)]
-            } else {
-                0
-            }
-        })
+        .map(
+            |page| {
+                if first(page) < addresses.starts[page + 1] as usize {
+                    sizes[first(page)]
+                } else {
+                    0
+                }
+            },
+        )
         .collect()
 }

@@ -28,10 +28,7 @@ impl Heap {
             + self.derived.dominators.memsize()
             + (self.derived.labels.get()).map_or(0, |labels| size_of_val(labels.as_slice()))
             + self.cache.memsize()
-            + self
-                .capturing_thread
-                .as_ref()
-                .map_or(0, CapturingThread::memsize);
+            + self.capturing_thread.as_ref().map_or(0, CapturingThread::memsize);
         let tables = self.addresses.starts.len() * 12 + self.addresses.places.len() * 2;
         let tables =
             tables + self.sites.len() * size_of::<Site>() + self.shapes.len() * size_of::<Shape>();

@@ -59,9 +59,7 @@ impl Facts {
     /// Name and value of each fact about an object.
     pub fn of(&self, object: u32) -> impl Iterator<Item = (NameId, Value)> {
         let begin = self.keys.partition_point(|key| key[0] < object);
-        let keys = self.keys[begin..]
-            .iter()
-            .zip(self.values.get(begin..).unwrap_or(&[]));
+        let keys = self.keys[begin..].iter().zip(self.values.get(begin..).unwrap_or(&[]));
         keys.take_while(move |(key, _)| key[0] == object)
             .map(|(key, &value)| (NameId(key[1]), unpacked(key[2], value)))
     }
@@ -76,9 +74,7 @@ impl Facts {
 
     /// One fact about an object.
     pub fn get(&self, object: u32, name: NameId) -> Option<Value> {
-        self.of(object)
-            .find(|(known, _)| *known == name)
-            .map(|(_, value)| value)
+        self.of(object).find(|(known, _)| *known == name).map(|(_, value)| value)
     }
 }
 
@@ -107,10 +103,7 @@ mod tests {
         });
         let facts = Facts::new(facts.collect());
         for (index, value) in values.into_iter().enumerate() {
-            assert_eq!(
-                facts.get(index as u32 / 3, NameId(index as u32)),
-                Some(value)
-            );
+            assert_eq!(facts.get(index as u32 / 3, NameId(index as u32)), Some(value));
         }
         assert_eq!(facts.of(3).count(), 1);
         assert_eq!(facts.get(9, NameId(0)), None);

@@ -43,12 +43,8 @@ impl Heap {
     /// # Errors
     /// If the index cannot be read.
     pub fn object(&self, id: u32) -> io::Result<Option<Object>> {
-        let known = |column: &[u32]| {
-            column
-                .get(id as usize)
-                .copied()
-                .filter(|&value| value != NONE)
-        };
+        let known =
+            |column: &[u32]| column.get(id as usize).copied().filter(|&value| value != NONE);
         let Some(group) = known(self.group_numbers()?) else {
             return Ok(None);
         };
@@ -68,9 +64,7 @@ impl Heap {
             age: (age != 0xff).then_some(age),
             length: known(self.lengths()?),
             shape: known(self.shape_ids()?),
-            site: site
-                .and_then(|site| self.sites().get(site as usize))
-                .copied(),
+            site: site.and_then(|site| self.sites().get(site as usize)).copied(),
             generation: known(self.generations()?),
             text: text.map(|place| self.texts().get(place)).transpose()?,
         }))
@@ -81,10 +75,7 @@ impl Heap {
     /// # Errors
     /// If the index cannot be read.
     pub fn kind(&self, id: u32) -> io::Result<Option<Kind>> {
-        Ok(self
-            .group_numbers()?
-            .get(id as usize)
-            .map(|&group| self.groups()[group as usize].kind))
+        Ok(self.group_numbers()?.get(id as usize).map(|&group| self.groups()[group as usize].kind))
     }
 
     /// Name of an object's class, or its substitute; for a root, its category.

@@ -11,19 +11,13 @@ pub(super) struct Once<T> {
 
 impl<T> Default for Once<T> {
     fn default() -> Once<T> {
-        Once {
-            value: OnceLock::new(),
-            finding: Mutex::new(()),
-        }
+        Once { value: OnceLock::new(), finding: Mutex::new(()) }
     }
 }
 
 impl<T> From<T> for Once<T> {
     fn from(value: T) -> Once<T> {
-        Once {
-            value: OnceLock::from(value),
-            finding: Mutex::new(()),
-        }
+        Once { value: OnceLock::from(value), finding: Mutex::new(()) }
     }
 }
 

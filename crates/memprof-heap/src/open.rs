@@ -153,9 +153,7 @@ fn linked(
     options: &Options<'_>,
 ) -> io::Result<(Heap, File)> {
     let mut builder = Builder::new(texts)?;
-    let size = path
-        .and_then(|path| fs::metadata(path).ok())
-        .map_or(0, |metadata| metadata.len());
+    let size = path.and_then(|path| fs::metadata(path).ok()).map_or(0, |metadata| metadata.len());
     let progress = |bytes: u64| (options.progress)(Progress::Reading(bytes, size));
     let reading = read::Options {
         values: Values::FULL,
@@ -187,11 +185,8 @@ fn source(outcome: Outcome, path: Option<&Path>) -> Source {
 
 /// Whether a write failed for lack of space.
 fn is_full(error: &io::Error) -> bool {
-    let kinds = [
-        io::ErrorKind::StorageFull,
-        io::ErrorKind::QuotaExceeded,
-        io::ErrorKind::FileTooLarge,
-    ];
+    let kinds =
+        [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded, io::ErrorKind::FileTooLarge];
     kinds.contains(&error.kind())
 }
 
@@ -209,10 +204,7 @@ fn built(
         return Heap::read(Box::new(dump), Some(path), options);
     };
     // The index serves openings with any options.
-    let with_all_roots = Options {
-        ignore_stack_roots: false,
-        ..*options
-    };
+    let with_all_roots = Options { ignore_stack_roots: false, ..*options };
     let mut again = dump.try_clone()?;
     let result = index::begin(&mut file)
         .and_then(|()| linked(Box::new(dump), Some(path), file, options))

@@ -40,9 +40,7 @@ pub(super) fn leave_out(heap: &mut Heap, stop: Stop<'_>) -> io::Result<()> {
         let (size, slot) = (sizes.get(id), slots.get(id as usize).copied().unwrap_or(0));
         left_out.count += 1;
         left_out.size = left_out.size.saturating_add(size);
-        left_out.outside = left_out
-            .outside
-            .saturating_add(size.saturating_sub(u64::from(slot)));
+        left_out.outside = left_out.outside.saturating_add(size.saturating_sub(u64::from(slot)));
     }
     let kept = |id| if own.contains(id) { 0 } else { sizes.get(id) };
     let sizes: Sizes = (0..heap.objects).map(kept).collect();
@@ -120,10 +118,7 @@ impl<'h> Search<'h> {
             name.is_some_and(is_in_namespace)
         });
         let objects = objects.map(|(_, id)| id);
-        BitSet::of(
-            self.graph.len(),
-            objects.chain(classes.map(|class| class.object)),
-        )
+        BitSet::of(self.graph.len(), objects.chain(classes.map(|class| class.object)))
     }
 
     /// The objects listed in the header: memprof allocated them in a copy of a process that has not loaded it.
@@ -134,9 +129,7 @@ impl<'h> Search<'h> {
         let Header { own_objects } = header.unwrap_or_default();
         let address = |text: &String| u64::from_str_radix(text.strip_prefix("0x")?, 16).ok();
         let addresses = own_objects.iter().filter_map(address);
-        addresses
-            .filter_map(|address| self.heap.at(address))
-            .collect()
+        addresses.filter_map(|address| self.heap.at(address)).collect()
     }
 
     fn group(&self, id: u32) -> Option<&'h super::Group> {
@@ -254,10 +247,7 @@ impl<'h> Search<'h> {
     fn add_parts(&self, own: &mut BitSet) {
         let classes = self.heap.group_classes();
         let graph = Graph {
-            extra: crate::graph::Extra {
-                class: &classes,
-                ..self.graph.extra
-            },
+            extra: crate::graph::Extra { class: &classes, ..self.graph.extra },
             ..self.graph
         };
         let others = reachable_without(&graph, &[self.heap.root()], own);

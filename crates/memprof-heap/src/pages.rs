@@ -60,11 +60,7 @@ impl Pages {
     pub fn code(&mut self, address: u64) -> io::Result<u32> {
         let key = key(address);
         let (known, number) = self.remembered[(key >> 3) as usize % REMEMBERED];
-        let number = if known == key {
-            number
-        } else {
-            self.page(key)?
-        };
+        let number = if known == key { number } else { self.page(key)? };
         Ok(number << PLACE_BITS | place(address))
     }
 
@@ -103,13 +99,7 @@ impl Pages {
             count += word.count_ones();
         }
         let keys = order.iter().map(|&page| self.keys[page as usize]);
-        Numbers {
-            keys: keys.collect(),
-            rank,
-            bits,
-            before,
-            count,
-        }
+        Numbers { keys: keys.collect(), rank, bits, before, count }
     }
 }
 
@@ -152,10 +142,8 @@ impl Numbers {
 
     /// The addresses by number.
     pub fn addresses(&self) -> Addresses {
-        let mut addresses = Addresses {
-            places: Vec::with_capacity(self.count as usize),
-            ..Addresses::default()
-        };
+        let mut addresses =
+            Addresses { places: Vec::with_capacity(self.count as usize), ..Addresses::default() };
         for (position, &key) in self.keys.iter().enumerate() {
             addresses.starts.push(addresses.places.len() as u32);
             addresses.keys.push(key);
@@ -203,11 +191,7 @@ impl Addresses {
             objects.is_some_and(|objects| (objects[0]..objects[1]).contains(&id))
         };
         if !here(*page) {
-            *page = if here(*page + 1) {
-                *page + 1
-            } else {
-                self.page(id)
-            };
+            *page = if here(*page + 1) { *page + 1 } else { self.page(id) };
         }
         match (self.places.get(id as usize), self.keys.get(*page)) {
             (Some(&place), Some(&key)) => address(key, place),
@@ -242,9 +226,7 @@ impl Addresses {
 
     /// Position of an object's page among the pages.
     pub(super) fn page(&self, id: u32) -> usize {
-        self.starts
-            .partition_point(|&start| start <= id)
-            .saturating_sub(1)
+        self.starts.partition_point(|&start| start <= id).saturating_sub(1)
     }
 }
 
@@ -254,23 +236,15 @@ mod tests {
 
     fn pages(addresses: &[u64]) -> (Vec<u32>, Numbers) {
         let mut pages = Pages::default();
-        let codes: Vec<u32> = addresses
-            .iter()
-            .map(|&address| pages.code(address).expect("few pages"))
-            .collect();
+        let codes: Vec<u32> =
+            addresses.iter().map(|&address| pages.code(address).expect("few pages")).collect();
         let numbers = pages.number(&codes);
         (codes, numbers)
     }
 
     #[test]
     fn numbers_are_in_order_of_address() {
-        let addresses = [
-            0x7f00_0001_0028,
-            0x7f00_0000_fff8,
-            0x10,
-            0x7f00_0001_0000,
-            !7,
-        ];
+        let addresses = [0x7f00_0001_0028, 0x7f00_0000_fff8, 0x10, 0x7f00_0001_0000, !7];
         let (codes, numbers) = pages(&addresses);
         let ids: Vec<u32> = codes.iter().map(|&code| numbers.id(code)).collect();
         assert_eq!(ids, [3, 1, 0, 2, 4]);

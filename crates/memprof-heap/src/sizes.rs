@@ -15,18 +15,12 @@ impl Sizes {
     /// Loads stored sizes: the large ones are pairs of number and size.
     pub(super) fn new(small: Vec<u32>, large: &[u64]) -> Sizes {
         let large = large.chunks_exact(2).map(|pair| (pair[0] as u32, pair[1]));
-        Sizes {
-            small,
-            large: large.collect(),
-        }
+        Sizes { small, large: large.collect() }
     }
 
     /// The large sizes as stored.
     pub(super) fn large_words(&self) -> Vec<u64> {
-        self.large
-            .iter()
-            .flat_map(|&(id, size)| [u64::from(id), size])
-            .collect()
+        self.large.iter().flat_map(|&(id, size)| [u64::from(id), size]).collect()
     }
 
     /// Appends a size.
@@ -70,9 +64,7 @@ impl Sizes {
     pub fn sum(&self) -> u64 {
         let small = self.small.iter().filter(|&&size| size != NONE);
         let small = small.map(|&size| u64::from(size)).sum::<u64>();
-        self.large
-            .iter()
-            .fold(small, |sum, &(_, size)| sum.saturating_add(size))
+        self.large.iter().fold(small, |sum, &(_, size)| sum.saturating_add(size))
     }
 }
 
@@ -90,15 +82,7 @@ mod tests {
 
     #[test]
     fn keeps_sizes_of_any_magnitude() {
-        let all = [
-            0,
-            40,
-            u64::from(NONE) - 1,
-            u64::from(NONE),
-            1 << 40,
-            u64::MAX,
-            7,
-        ];
+        let all = [0, 40, u64::from(NONE) - 1, u64::from(NONE), 1 << 40, u64::MAX, 7];
         let sizes: Sizes = all.into_iter().collect();
         let back: Vec<u64> = (0..all.len() as u32).map(|id| sizes.get(id)).collect();
         assert_eq!(back, all);

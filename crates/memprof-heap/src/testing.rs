@@ -148,14 +148,10 @@ pub fn heap(roots: &[(&str, &[u64])], things: &[Thing]) -> Heap {
 pub fn heap_of(header: &str, roots: &[(&str, &[u64])], things: &[Thing]) -> Heap {
     let mut tables = Tables::default();
     let mut builder = Builder::new(tempfile::tempfile().expect("a file")).expect("a builder");
-    builder
-        .note(&tables, NoteKind::Header, header)
-        .expect("a note");
+    builder.note(&tables, NoteKind::Header, header).expect("a note");
     for (category, addresses) in roots {
-        let edges: Vec<Edge<'_>> = addresses
-            .iter()
-            .map(|&address| edge(&mut tables, "", address))
-            .collect();
+        let edges: Vec<Edge<'_>> =
+            addresses.iter().map(|&address| edge(&mut tables, "", address)).collect();
         builder.roots(&tables, category, &edges).expect("roots");
     }
     for thing in things {
@@ -178,11 +174,7 @@ fn edge(tables: &mut Tables, label: &str, address: u64) -> Edge<'static> {
             None => Label::Role(tables.intern(label)),
         },
     };
-    Edge {
-        label,
-        value: Value::Address(address),
-        preview: None,
-    }
+    Edge { label, value: Value::Address(address), preview: None }
 }
 
 fn write(builder: &mut Builder, tables: &mut Tables, thing: &Thing, things: &[Thing]) {
@@ -270,11 +262,8 @@ fn write(builder: &mut Builder, tables: &mut Tables, thing: &Thing, things: &[Th
         allocation,
     };
     builder.object(tables, &object).expect("an object");
-    let edges: Vec<Edge<'_>> = thing
-        .edges
-        .iter()
-        .map(|(label, address)| edge(tables, label, *address))
-        .collect();
+    let edges: Vec<Edge<'_>> =
+        thing.edges.iter().map(|(label, address)| edge(tables, label, *address)).collect();
     builder.edges(tables, &edges).expect("edges");
     builder.end(tables).expect("an end");
 }
@@ -284,10 +273,8 @@ pub struct Random(pub u64);
 
 impl Random {
     pub fn below(&mut self, end: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % end.max(1)
     }
 }
@@ -308,11 +295,7 @@ pub fn random(seed: u64, count: u64) -> (Vec<Thing>, Heap) {
             class(
                 address(number),
                 name,
-                if number == 0 {
-                    0
-                } else {
-                    address(random.below(number))
-                },
+                if number == 0 { 0 } else { address(random.below(number)) },
             )
         })
         .collect();
@@ -339,14 +322,8 @@ pub fn random(seed: u64, count: u64) -> (Vec<Thing>, Heap) {
         }
         things.push(made);
     }
-    let roots: Vec<u64> = (0..count / 12 + 1)
-        .map(|_| address(random.below(count)))
-        .collect();
+    let roots: Vec<u64> = (0..count / 12 + 1).map(|_| address(random.below(count))).collect();
     let (vm, stack) = roots.split_at(roots.len() / 2);
-    let heap = heap_of(
-        "{\"generation\":5}",
-        &[("vm", vm), ("machine_context", stack)],
-        &things,
-    );
+    let heap = heap_of("{\"generation\":5}", &[("vm", vm), ("machine_context", stack)], &things);
     (things, heap)
 }

@@ -19,10 +19,7 @@ pub(super) fn read(dump: &[u8]) -> Heap {
 /// The objects of a dump in memprof's JSON, the first at each address.
 fn lines(dump: &[u8]) -> BTreeMap<u64, Json> {
     let mut objects = BTreeMap::new();
-    for line in dump
-        .split(|&byte| byte == b'\n')
-        .filter(|line| !line.is_empty())
-    {
+    for line in dump.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
         let line: Json = serde_json::from_slice(line).expect("JSON");
         if let Some(address) = address(&line["_id"]) {
             objects.entry(address).or_insert(line);
@@ -51,14 +48,8 @@ fn columns_say_what_the_lines_say() {
             let object = heap.object(id).expect("columns").expect("an object");
             assert_eq!(object.address, *address);
             assert_eq!(line["type"], object.group.kind.name());
-            assert_eq!(
-                line["memsize"],
-                size(heap.memsizes().expect("a column"), id)
-            );
-            assert_eq!(
-                line["generation"].as_u64(),
-                object.generation.map(u64::from)
-            );
+            assert_eq!(line["memsize"], size(heap.memsizes().expect("a column"), id));
+            assert_eq!(line["generation"].as_u64(), object.generation.map(u64::from));
             let file = object.site.map(|site| heap.name(site.file));
             assert_eq!(line["file"].as_str(), file, "{line}");
             assert_eq!(line["shape_id"].as_u64(), object.shape.map(u64::from));
@@ -81,16 +72,10 @@ fn references_are_those_of_the_lines_that_lead_to_objects() {
             let empty = Vec::new();
             let references = line["references"].as_array().unwrap_or(&empty);
             let all: Vec<u64> = references.iter().filter_map(address).collect();
-            let there = all
-                .iter()
-                .copied()
-                .filter(|address| objects.contains_key(address));
+            let there = all.iter().copied().filter(|address| objects.contains_key(address));
             let there: Vec<u64> = there.collect();
             missing += all.len() - there.len();
-            let row = graph
-                .row(id)
-                .iter()
-                .map(|&target| heap.addresses().of(target));
+            let row = graph.row(id).iter().map(|&target| heap.addresses().of(target));
             assert_eq!(row.collect::<Vec<u64>>(), there);
             // The `class` of an imemo is not a class.
             let class = match line["type"].as_str() {
@@ -114,10 +99,7 @@ fn every_format_makes_the_same_heap() {
             (graph.offsets.to_vec(), graph.targets.to_vec())
         };
         assert_eq!(graph(&one), graph(&other));
-        assert_eq!(
-            one.retained().expect("sizes"),
-            other.retained().expect("sizes")
-        );
+        assert_eq!(one.retained().expect("sizes"), other.retained().expect("sizes"));
         for id in 0..one.len() {
             assert_eq!(
                 one.class_name(id).expect("a class"),
@@ -142,9 +124,6 @@ fn what_no_root_reaches_retains_no_more_than_itself() {
             );
         }
     }
-    let sum: u64 = reached
-        .iter()
-        .map(|&id| heap.memsizes().expect("sizes").get(id))
-        .sum();
+    let sum: u64 = reached.iter().map(|&id| heap.memsizes().expect("sizes").get(id)).sum();
     assert_eq!(heap.retained().expect("sizes").get(heap.root()), sum);
 }

@@ -85,11 +85,7 @@ impl TextWriter {
     /// Writes to a file from its current position.
     pub fn new(mut file: File) -> io::Result<TextWriter> {
         let begin = file.stream_position()?;
-        Ok(TextWriter {
-            out: BufWriter::with_capacity(WINDOW, file),
-            begin,
-            position: 0,
-        })
+        Ok(TextWriter { out: BufWriter::with_capacity(WINDOW, file), begin, position: 0 })
     }
 
     /// Writes a text and returns its place; [`NONE`] if nothing is known of it.
@@ -97,11 +93,9 @@ impl TextWriter {
         let known = |bytes: &[u8]| bytes.len() as u64;
         let (kind, bytes, length) = match text.content {
             Content::Full(bytes) => (FULL, bytes, bytes.len() as u64),
-            Content::Truncated(bytes) => (
-                TRUNCATED,
-                bytes,
-                text.length.unwrap_or_else(|| known(bytes)),
-            ),
+            Content::Truncated(bytes) => {
+                (TRUNCATED, bytes, text.length.unwrap_or_else(|| known(bytes)))
+            }
             Content::Mark(mark) => return self.mark(mark, text.length.unwrap_or(0)),
             Content::Absent => return Ok(NONE),
         };
@@ -148,15 +142,8 @@ impl TextWriter {
     /// Finishes the file, which is left at the end of the texts.
     pub fn finish(self) -> io::Result<(File, Texts)> {
         let (begin, length) = (self.begin, self.position);
-        let file = self
-            .out
-            .into_inner()
-            .map_err(io::IntoInnerError::into_error)?;
-        let texts = Texts {
-            file: Some(Arc::new(file.try_clone()?)),
-            begin,
-            length,
-        };
+        let file = self.out.into_inner().map_err(io::IntoInnerError::into_error)?;
+        let texts = Texts { file: Some(Arc::new(file.try_clone()?)), begin, length };
         Ok((file, texts))
     }
 }
@@ -171,20 +158,12 @@ pub struct Texts {
 
 impl Texts {
     pub(super) fn new(file: Arc<File>, begin: u64, length: u64) -> Texts {
-        Texts {
-            file: Some(file),
-            begin,
-            length,
-        }
+        Texts { file: Some(file), begin, length }
     }
 
     /// Reads texts; fast in ascending order.
     pub fn reader(&self) -> TextReader<'_> {
-        TextReader {
-            texts: self,
-            window: Vec::new(),
-            start: 0,
-        }
+        TextReader { texts: self, window: Vec::new(), start: 0 }
     }
 
     /// One text.
@@ -332,13 +311,7 @@ mod tests {
         assert_eq!(all[2].length, 5000);
         assert_ne!(all[2].identity(), all[3].identity());
         assert_eq!(all[4].identity(), None);
-        assert_eq!(
-            all[5],
-            Stored {
-                length: 7,
-                known: Known::Mark(99)
-            }
-        );
+        assert_eq!(all[5], Stored { length: 7, known: Known::Mark(99) });
         assert_eq!(all[1].identity(), all[6].identity());
         assert!(texts.get(100_000).is_err());
     }

@@ -55,9 +55,7 @@ fn found(heap: &Heap) -> io::Result<Vec<(usize, String)>> {
         let fibers = fibers.filter(|&node| is_fiber(node));
         for holder in std::iter::once(thread).chain(fibers) {
             for edge in row(holder) {
-                let has_label = labels
-                    .get(edge)
-                    .is_some_and(|&label| label != Packed::NONE.0);
+                let has_label = labels.get(edge).is_some_and(|&label| label != Packed::NONE.0);
                 let local = locals.iter().find(|(local, _)| *local == targets[edge]);
                 if let Some((_, key)) = local.filter(|_| !has_label) {
                     found.push((edge, key.clone()));

@@ -7,11 +7,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let image = Image::of_core(std::fs::File::open(path)?)?;
     let a = Analysis::new(image);
     println!("{:?}", start.elapsed());
-    for (question, parameters) in std::env::args()
-        .skip(2)
-        .collect::<Vec<_>>()
-        .chunks(2)
-        .map(|p| (p[0].clone(), p[1].clone()))
+    for (question, parameters) in
+        std::env::args().skip(2).collect::<Vec<_>>().chunks(2).map(|p| (p[0].clone(), p[1].clone()))
     {
         println!(
             "{question}: {}",

@@ -13,19 +13,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let ([core, output] | [core, output, _]) = &arguments[..] else {
         return Err("usage: dump CORE OUTPUT [blocks]".into());
     };
-    let format = if output.ends_with(".memprof") {
-        Format::Binary
-    } else {
-        Format::Memprof
-    };
+    let format = if output.ends_with(".memprof") { Format::Binary } else { Format::Memprof };
     let begin = Instant::now();
     let analysis = Analysis::new(Image::of_core(File::open(core)?)?);
     let request = dump::Request {
-        options: Options {
-            format,
-            compression: Compression::None,
-            ruby: (3, 1),
-        },
+        options: Options { format, compression: Compression::None, ruby: (3, 1) },
         values: Values::FULL,
         header: serde_json::Map::new(),
         blocks: arguments.len() > 2,

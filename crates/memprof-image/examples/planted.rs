@@ -60,10 +60,7 @@ fn plant() {
     freed.iter().for_each(|block| free(*block ^ MASK, 500));
     // Blocks too large for the tcache, with used ones between them.
     let freed: Vec<usize> = (0..20).map(|_| block(5000, 0) ^ MASK).collect();
-    freed
-        .iter()
-        .step_by(2)
-        .for_each(|block| free(*block ^ MASK, 5000));
+    freed.iter().step_by(2).for_each(|block| free(*block ^ MASK, 5000));
 }
 
 #[allow(unsafe_code)]

@@ -132,8 +132,7 @@ impl Analysis {
 
     /// The node that an address points into.
     pub fn node_at(&self, address: u64) -> Option<u32> {
-        self.references()
-            .node_at(&self.heap.blocks, &self.ruby, address)
+        self.references().node_at(&self.heap.blocks, &self.ruby, address)
     }
 
     /// The slot of Ruby's heap that contains an address, not only at its beginning.
@@ -163,10 +162,7 @@ impl Analysis {
     pub fn owner(&self, number: u32) -> Option<(u64, bool)> {
         let references = self.references();
         let owner = self.owner_node(number)?;
-        let directly = references
-            .graph()
-            .edges(owner)
-            .any(|target| target == number);
+        let directly = references.graph().edges(owner).any(|target| target == number);
         match self.node(owner) {
             Node::Slot(address) => Some((address, directly)),
             Node::Block(_) => None,
@@ -197,9 +193,7 @@ impl Analysis {
             return None;
         }
         let class = self.image.word(address.checked_add(WORD)?)?;
-        let names = self
-            .class_names
-            .get_or_init(|| ruby_heap::class_names(self));
+        let names = self.class_names.get_or_init(|| ruby_heap::class_names(self));
         names.get(&class).map(String::as_str)
     }
 
@@ -264,8 +258,7 @@ impl Analysis {
     /// The name of a signature: the C++ class, or a place in a file.
     #[must_use]
     pub fn name_of_signature(&self, signature: u64) -> Option<String> {
-        self.class_of_cxx(signature)
-            .or_else(|| self.in_file(signature))
+        self.class_of_cxx(signature).or_else(|| self.in_file(signature))
     }
 
     /// Whether a place in a file is in read-only memory.

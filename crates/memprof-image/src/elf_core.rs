@@ -25,9 +25,7 @@ impl Image {
         let length = file.metadata()?.len();
         let cache = ReadCache::new(&file);
         let (machine, mut segments, notes) = parsed(&cache, length)?;
-        let missing = (segments.iter_mut())
-            .map(|segment| cut(segment, length))
-            .sum();
+        let missing = (segments.iter_mut()).map(|segment| cut(segment, length)).sum();
         segments.sort_unstable_by_key(|segment| segment.start);
         // Overlapping segments are damaged: each address has one meaning.
         segments.dedup_by(|later, earlier| later.start < earlier.end);
@@ -99,10 +97,7 @@ fn parsed<'d>(
                 }
             }
             elf::PT_LOAD
-                if size > 0
-                    && start
-                        .checked_add(size)
-                        .is_some_and(|end| end <= MAX_ADDRESS) =>
+                if size > 0 && start.checked_add(size).is_some_and(|end| end <= MAX_ADDRESS) =>
             {
                 let flags = program.p_flags(endian);
                 segments.push(Segment {

@@ -45,10 +45,8 @@ pub fn tables(
 }
 
 fn has(graph: &Graph<'_>, block: u32, strings: &BitSet, enough: usize) -> bool {
-    let mut seen: Vec<u32> = graph
-        .edges(block)
-        .filter(|target| strings.contains(*target))
-        .collect();
+    let mut seen: Vec<u32> =
+        graph.edges(block).filter(|target| strings.contains(*target)).collect();
     seen.sort_unstable();
     seen.dedup();
     seen.len() >= enough
@@ -91,11 +89,7 @@ mod tests {
         for row in &rows {
             offsets.push(offsets[offsets.len() - 1] + row.len() as u32);
         }
-        let graph = Graph {
-            offsets: &offsets,
-            targets: &targets,
-            ..Graph::default()
-        };
+        let graph = Graph { offsets: &offsets, targets: &targets, ..Graph::default() };
         let all = BitSet::of(rows.len(), strings);
         tables(&graph, BLOCKS, &all, |_| ObjectType::of_flags(object))
     }

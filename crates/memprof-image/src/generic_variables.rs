@@ -46,10 +46,8 @@ pub fn table(
     let candidates = (0..blocks.len() as u32).filter(|block| graph.row(*block).len() >= enough);
     candidates
         .filter_map(|block| {
-            let entries = Table {
-                block,
-                variables: variables(image, blocks, block, objects, &node)?,
-            };
+            let entries =
+                Table { block, variables: variables(image, blocks, block, objects, &node)? };
             (entries.variables.len() >= enough).then_some(entries)
         })
         .max_by_key(|table| table.variables.len())
@@ -79,9 +77,7 @@ fn variables(
         }
         let value = words.at(entry + 2 * WORD)?;
         found.extend(
-            node(value)
-                .filter(|value| *value < blocks.len() as u32)
-                .map(|value| (object, value)),
+            node(value).filter(|value| *value < blocks.len() as u32).map(|value| (object, value)),
         );
     }
     Some(found)

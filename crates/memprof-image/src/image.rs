@@ -43,11 +43,7 @@ impl Machine {
     /// The processor running this program.
     #[must_use]
     pub fn own() -> Machine {
-        if cfg!(target_arch = "aarch64") {
-            Machine::Aarch64
-        } else {
-            Machine::X86_64
-        }
+        if cfg!(target_arch = "aarch64") { Machine::Aarch64 } else { Machine::X86_64 }
     }
 
     /// The number of general-purpose registers, and the indexes of the stack pointer and the instruction pointer.
@@ -108,9 +104,7 @@ impl Image {
     /// The segment that contains an address.
     #[must_use]
     pub fn segment(&self, address: u64) -> Option<&Segment> {
-        let after = self
-            .segments
-            .partition_point(|segment| segment.start <= address);
+        let after = self.segments.partition_point(|segment| segment.start <= address);
         let segment = self.segments.get(after.checked_sub(1)?)?;
         (address < segment.end).then_some(segment)
     }
@@ -129,10 +123,7 @@ impl Image {
                 break;
             }
             let offset = segment.offset + (at - segment.start);
-            match self
-                .source
-                .read_at(&mut buffer[done..done + wanted], offset)
-            {
+            match self.source.read_at(&mut buffer[done..done + wanted], offset) {
                 Ok(0) | Err(_) => break,
                 Ok(count) => done += count,
             }
@@ -167,12 +158,7 @@ impl Image {
     /// Words of memory, read in pieces of `size` bytes around each requested one.
     #[must_use]
     pub fn words(&self, size: usize) -> Words<'_> {
-        Words {
-            image: self,
-            start: 0,
-            bytes: Vec::new(),
-            size,
-        }
+        Words { image: self, start: 0, bytes: Vec::new(), size }
     }
 
     /// Calls the closure with each aligned word of a range and its address.
@@ -183,9 +169,8 @@ impl Image {
             let wanted =
                 usize::try_from(range.end - address).map_or(WINDOW, |left| left.min(WINDOW));
             let count = self.read(address, &mut buffer[..wanted]);
-            for (word, at) in buffer[..count]
-                .chunks_exact(WORD as usize)
-                .zip((address..).step_by(WORD as usize))
+            for (word, at) in
+                buffer[..count].chunks_exact(WORD as usize).zip((address..).step_by(WORD as usize))
             {
                 visit(at, u64::from_le_bytes(word.try_into().unwrap_or_default()));
             }
@@ -212,10 +197,7 @@ impl Words<'_> {
     #[inline]
     pub fn at(&mut self, address: u64) -> Option<u64> {
         let offset = address.wrapping_sub(self.start);
-        if offset
-            .checked_add(WORD)
-            .is_none_or(|end| end > self.bytes.len() as u64)
-        {
+        if offset.checked_add(WORD).is_none_or(|end| end > self.bytes.len() as u64) {
             return self.at_new_place(address);
         }
         let offset = offset as usize;

@@ -41,12 +41,7 @@ fn recorded(
         fitting.insert(number);
     }
     (0..slots)
-        .filter(|&number| {
-            graph
-                .row(number)
-                .iter()
-                .any(|&target| fitting.contains(target))
-        })
+        .filter(|&number| graph.row(number).iter().any(|&target| fitting.contains(target)))
         .filter_map(|number| blocks.get(number))
         .filter(|block| block.size <= LARGEST_OWNER)
         .flat_map(|block| (block.address..block.end()).step_by(WORD as usize))
@@ -68,9 +63,7 @@ fn stack_at(image: &Image, blocks: &Blocks, at: u64) -> Option<FxHashSet<u32>> {
             let number = blocks.at(address)?;
             let is_new =
                 blocks.get(number).is_some_and(|block| fits(&block)) && found.insert(number);
-            address = image
-                .word(address.checked_add(OBJECTS * WORD)?)
-                .filter(|_| is_new)?;
+            address = image.word(address.checked_add(OBJECTS * WORD)?).filter(|_| is_new)?;
             count += 1;
         }
         Some(count)

@@ -79,11 +79,7 @@ impl MemoryMap {
             external = ranges::without(&external, &unused);
         }
         external = ranges::without(&external, &stacks_of_ended_threads(image));
-        MemoryMap {
-            stacks,
-            statics: ranges::without(&statics, &taken),
-            external,
-        }
+        MemoryMap { stacks, statics: ranges::without(&statics, &taken), external }
     }
 
     /// The kind of anchor at an address.
@@ -135,11 +131,7 @@ fn static_segments(image: &Image) -> impl Iterator<Item = &Segment> {
     image.segments.iter().filter(move |segment| {
         let continues = end == Some(segment.start) && segment.is_anonymous();
         let is_static = segment.access.write && segment.file.is_some();
-        end = if segment.file.is_some() {
-            Some(segment.end)
-        } else {
-            None
-        };
+        end = if segment.file.is_some() { Some(segment.end) } else { None };
         is_static || continues
     })
 }

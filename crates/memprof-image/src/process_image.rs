@@ -79,11 +79,7 @@ fn segment(line: &str, files: &mut Vec<String>) -> Option<Segment> {
     let end = u64::from_str_radix(end, 16).ok()?;
     let access = words.next()?.as_bytes();
     let has = |place: usize, letter| access.get(place) == Some(&letter);
-    let access = Access {
-        read: has(0, b'r'),
-        write: has(1, b'w'),
-        execute: has(2, b'x'),
-    };
+    let access = Access { read: has(0, b'r'), write: has(1, b'w'), execute: has(2, b'x') };
     // The path is the rest of the line, including blanks. Memory may have an arbitrary name in brackets.
     let path = line.splitn(6, ' ').nth(5).map(str::trim_start);
     let path = path.filter(|path| path.starts_with('/'));
@@ -95,19 +91,8 @@ fn segment(line: &str, files: &mut Vec<String>) -> Option<Segment> {
     });
     // The kernel's own pages are executable, but not all of them are readable.
     let is_kernels = line.ends_with("[vvar]") || line.ends_with("[vsyscall]");
-    let stored = if access.read && !is_kernels {
-        end - start
-    } else {
-        0
-    };
-    Some(Segment {
-        start,
-        end,
-        stored,
-        offset: start,
-        access,
-        file,
-    })
+    let stored = if access.read && !is_kernels { end - start } else { 0 };
+    Some(Segment { start, end, stored, offset: start, access, file })
 }
 
 #[cfg(test)]
@@ -152,9 +137,6 @@ mod tests {
         child.wait().unwrap();
         fs::remove_dir_all(&directory).unwrap();
         let files = image.unwrap().files;
-        assert!(
-            files.iter().any(|file| file.ends_with("sleep\u{fffd}")),
-            "{files:?}"
-        );
+        assert!(files.iter().any(|file| file.ends_with("sleep\u{fffd}")), "{files:?}");
     }
 }

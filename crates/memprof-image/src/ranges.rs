@@ -25,10 +25,7 @@ pub fn without(ranges: &[Range<u64>], others: &[Range<u64>]) -> Vec<Range<u64>> 
     for range in ranges {
         let mut start = range.start;
         first += others[first..].partition_point(|other| other.end <= range.start);
-        for other in others[first..]
-            .iter()
-            .take_while(|other| other.start < range.end)
-        {
+        for other in others[first..].iter().take_while(|other| other.start < range.end) {
             if start < other.start {
                 left.push(start..other.start);
             }

@@ -87,22 +87,13 @@ impl References {
     /// The references as a graph.
     #[must_use]
     pub fn graph(&self) -> Graph<'_> {
-        Graph {
-            offsets: &self.offsets,
-            targets: &self.targets,
-            ..Graph::default()
-        }
+        Graph { offsets: &self.offsets, targets: &self.targets, ..Graph::default() }
     }
 
     /// The targets of a node, and whether each is referenced only inside.
     pub fn edges(&self, node: u32) -> impl Iterator<Item = (u32, bool)> + '_ {
         let row = self.offsets[node as usize] as usize..self.offsets[node as usize + 1] as usize;
-        row.map(|edge| {
-            (
-                self.targets[edge],
-                self.inner[edge / 64] >> (edge % 64) & 1 == 1,
-            )
-        })
+        row.map(|edge| (self.targets[edge], self.inner[edge / 64] >> (edge % 64) & 1 == 1))
     }
 
     /// The number of blocks and slots.
@@ -149,9 +140,7 @@ impl References {
                 // A page descriptor has the addresses of its first slot and its first free slot.
                 let describes_page = heap_pages.binary_search(&block.address).is_ok();
                 let end = block.address + (block.size & !(WORD - 1));
-                let end = ends
-                    .get(&(number as u32))
-                    .map_or(end, |used| end.min(*used));
+                let end = ends.get(&(number as u32)).map_or(end, |used| end.min(*used));
                 let row = pieces.words(block.address, end);
                 self.row(blocks, ruby, number as u32, describes_page, row);
             }
@@ -302,9 +291,7 @@ impl References {
                     }
                     _ => continue,
                 };
-                let inner = blocks
-                    .get(target)
-                    .is_some_and(|block| block.address != word);
+                let inner = blocks.get(target).is_some_and(|block| block.address != word);
                 let row = &self.targets[first..];
                 if target == node {
                     continue;
@@ -350,10 +337,7 @@ impl References {
             let stack = stack.clone();
             image.each_word(stack, |at, word| add(Anchor::Stack, Some(number), at, word));
         }
-        let all = [
-            (Anchor::Static, &map.statics),
-            (Anchor::External, &map.external),
-        ];
+        let all = [(Anchor::Static, &map.statics), (Anchor::External, &map.external)];
         for (anchor, ranges) in all {
             for range in ranges {
                 image.each_word(range.clone(), |at, word| add(anchor, None, at, word));
@@ -393,11 +377,7 @@ fn ends_of_tables(image: &Image, blocks: &Blocks, ruby: &RubyPages) -> FxHashMap
         }
     }
     const IN_SLOT: u64 = 3 * WORD;
-    for page in ruby
-        .pages
-        .iter()
-        .filter(|page| page.slot_size >= IN_SLOT + st_table::SIZE)
-    {
+    for page in ruby.pages.iter().filter(|page| page.slot_size >= IN_SLOT + st_table::SIZE) {
         for slot in page.each_slot() {
             let is_hash = ObjectType::of_flags(pieces.word(slot).unwrap_or(0));
             if is_hash.is_some_and(|object| object.name() == "HASH") {
@@ -417,11 +397,7 @@ pub(crate) struct Pieces<'i> {
 
 impl<'i> Pieces<'i> {
     pub fn new(image: &'i Image) -> Pieces<'i> {
-        Pieces {
-            image,
-            start: 0,
-            bytes: Vec::new(),
-        }
+        Pieces { image, start: 0, bytes: Vec::new() }
     }
 
     /// Memory from an address on, as far as it exists: all of it, unless it exceeds a piece.
@@ -454,11 +430,7 @@ impl<'i> Pieces<'i> {
     }
 
     fn words<'p>(&'p mut self, address: u64, end: u64) -> Row<'p, 'i> {
-        Row {
-            pieces: self,
-            address,
-            end,
-        }
+        Row { pieces: self, address, end }
     }
 }
 

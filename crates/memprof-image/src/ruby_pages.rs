@@ -82,19 +82,14 @@ impl RubyPages {
                 read(&mut words, page, layout).or_else(|| unused(&mut words, page, layout))
             })
             .collect();
-        RubyPages {
-            page_size: layout.page_size,
-            pages,
-        }
+        RubyPages { page_size: layout.page_size, pages }
     }
 
     /// The page that contains an address.
     #[must_use]
     pub fn containing(&self, address: u64) -> Option<usize> {
         let page = address & !(self.page_size.max(1) - 1);
-        (self.pages)
-            .binary_search_by_key(&page, |page| page.address)
-            .ok()
+        (self.pages).binary_search_by_key(&page, |page| page.address).ok()
     }
 
     /// The memory of the pages.
@@ -137,9 +132,7 @@ fn learn(words: &mut Words<'_>, runs: &[Range<u64>]) -> Option<Layout> {
     }
     // Among equals the first one: slot sizes precede slot counts.
     let most = votes.iter().map(|(_, count)| *count).max()?;
-    votes
-        .into_iter()
-        .find_map(|(layout, count)| (count == most).then_some(layout))
+    votes.into_iter().find_map(|(layout, count)| (count == most).then_some(layout))
 }
 
 /// Layouts for which an address would be a page.
@@ -154,11 +147,7 @@ fn layouts(words: &mut Words<'_>, page: u64, page_size: u64) -> Vec<Layout> {
             continue;
         }
         for slot_size in (0..start).step_by(2) {
-            let layout = Layout {
-                page_size,
-                start,
-                slot_size,
-            };
+            let layout = Layout { page_size, start, slot_size };
             if read(words, page, layout).is_some() {
                 found.push(layout);
             }
@@ -181,13 +170,7 @@ fn read(words: &mut Words<'_>, address: u64, layout: Layout) -> Option<RubyPage>
         && count > 0
         && end <= page_end
         && page_end - end < 2 * slot_size;
-    fits.then_some(RubyPage {
-        address,
-        slots,
-        slot_size,
-        count,
-        heap_page,
-    })
+    fits.then_some(RubyPage { address, slots, slot_size, count, heap_page })
 }
 
 /// A page that is not in a heap. Its slots have stale contents, which are not references.

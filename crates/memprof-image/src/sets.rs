@@ -57,18 +57,9 @@ const NAMES: [(&str, SetName); 21] = [
     ("staticanchored", SetName::AnchoredBy(Anchor::Static)),
     ("externalanchored", SetName::AnchoredBy(Anchor::External)),
     ("stackanchorpoints", SetName::AnchorPointsOf(Anchor::Stack)),
-    (
-        "registeranchorpoints",
-        SetName::AnchorPointsOf(Anchor::Register),
-    ),
-    (
-        "staticanchorpoints",
-        SetName::AnchorPointsOf(Anchor::Static),
-    ),
-    (
-        "externalanchorpoints",
-        SetName::AnchorPointsOf(Anchor::External),
-    ),
+    ("registeranchorpoints", SetName::AnchorPointsOf(Anchor::Register)),
+    ("staticanchorpoints", SetName::AnchorPointsOf(Anchor::Static)),
+    ("externalanchorpoints", SetName::AnchorPointsOf(Anchor::External)),
     ("threadonlyanchored", SetName::ThreadOnlyAnchored),
     ("threadonlyanchorpoints", SetName::ThreadOnlyAnchorPoints),
     ("leaked", SetName::Leaked),
@@ -85,10 +76,7 @@ impl FromStr for SetName {
         let found = NAMES.iter().find(|(name, _)| *name == text);
         found.map(|(_, set)| *set).ok_or_else(|| {
             let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
-            format!(
-                "unknown set \"{text}\"; expected one of: {}",
-                names.join(", ")
-            )
+            format!("unknown set \"{text}\"; expected one of: {}", names.join(", "))
         })
     }
 }
@@ -104,18 +92,12 @@ pub struct Sets {
     referenced_leaks: OnceLock<BitSet>,
 }
 
-const ANCHORS: [Anchor; 4] = [
-    Anchor::Register,
-    Anchor::Stack,
-    Anchor::Static,
-    Anchor::External,
-];
+const ANCHORS: [Anchor; 4] = [Anchor::Register, Anchor::Stack, Anchor::Static, Anchor::External];
 
 impl Sets {
     /// Blocks and Ruby objects reachable from outside.
     pub fn anchored<'s>(&'s self, references: &References) -> &'s BitSet {
-        self.anchored
-            .get_or_init(|| reachable(&references.graph(), &points(references, &ANCHORS)))
+        self.anchored.get_or_init(|| reachable(&references.graph(), &points(references, &ANCHORS)))
     }
 
     /// Whether a block is in a set.
@@ -206,16 +188,11 @@ impl Sets {
 
 fn points(references: &References, anchors: &[Anchor]) -> Vec<u32> {
     let wanted = |point: &&crate::references::AnchorPoint| anchors.contains(&point.anchor);
-    (references.anchor_points.iter())
-        .filter(wanted)
-        .map(|point| point.node)
-        .collect()
+    (references.anchor_points.iter()).filter(wanted).map(|point| point.node).collect()
 }
 
 fn points_of(references: &References, node: u32) -> impl Iterator<Item = Anchor> + '_ {
     let points = &references.anchor_points;
     let first = points.partition_point(|point| point.node < node);
-    (points[first..].iter())
-        .take_while(move |point| point.node == node)
-        .map(|point| point.anchor)
+    (points[first..].iter()).take_while(move |point| point.node == node).map(|point| point.anchor)
 }

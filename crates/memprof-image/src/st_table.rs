@@ -41,14 +41,7 @@ impl StTable {
             && count <= behind - first
             && entries % WORD == 0
             && entries > 4096;
-        makes_sense.then_some(StTable {
-            count,
-            bins,
-            first,
-            behind,
-            entries,
-            power,
-        })
+        makes_sense.then_some(StTable { count, bins, first, behind, entries, power })
     }
 
     /// The memory of the used entries.

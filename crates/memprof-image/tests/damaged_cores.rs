@@ -31,26 +31,14 @@ fn examine(file: File) {
         ask(&analysis, question, json!({}));
     }
     for set in ["leaked", "used", "free", "threadcached"] {
-        let listed = ask(
-            &analysis,
-            "list",
-            json!({ "selection": { "set": set }, "limit": 5 }),
-        );
+        let listed = ask(&analysis, "list", json!({ "selection": { "set": set }, "limit": 5 }));
         for block in listed["blocks"].as_array().into_iter().flatten() {
             let address = &block["address"];
             ask(&analysis, "explain", json!({ "address": address }));
-            ask(
-                &analysis,
-                "count",
-                json!({ "set": "chain", "of": address, "offset": 0 }),
-            );
+            ask(&analysis, "count", json!({ "set": "chain", "of": address, "offset": 0 }));
         }
     }
-    ask(
-        &analysis,
-        "summarize",
-        json!({ "set": "used", "min_incoming": 1, "min_outgoing": 1 }),
-    );
+    ask(&analysis, "summarize", json!({ "set": "used", "min_incoming": 1, "min_outgoing": 1 }));
 }
 
 #[test]
@@ -93,32 +81,16 @@ fn flipped_bits_and_wild_words_do_no_harm() {
     // The places of the header, arenas, chunks and lists.
     let mut interesting: Vec<u64> = (0..4000).collect();
     let segment = |address| {
-        analysis
-            .image
-            .segment(address)
-            .map(|segment| segment.offset + (address - segment.start))
+        analysis.image.segment(address).map(|segment| segment.offset + (address - segment.start))
     };
     for arena in &analysis.heap.arenas {
-        interesting.extend(
-            segment(arena.address)
-                .into_iter()
-                .flat_map(|at| at..at + 2200),
-        );
+        interesting.extend(segment(arena.address).into_iter().flat_map(|at| at..at + 2200));
     }
     let blocks = analysis.heap.blocks.iter().take(3000);
     interesting.extend(blocks.filter_map(|block| segment(block.address - 8)));
     let mut copy = DamagedCore::new(&core);
     let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
-    const WILD: [u64; 8] = [
-        0,
-        1,
-        0x10,
-        0x21,
-        u64::MAX,
-        1 << 63,
-        0x7fff_ffff_fff0,
-        1 << 47,
-    ];
+    const WILD: [u64; 8] = [0, 1, 0x10, 0x21, u64::MAX, 1 << 63, 0x7fff_ffff_fff0, 1 << 47];
     for _ in 0..300 {
         for _ in 0..=numbers.below(6) {
             let at = interesting[numbers.below(interesting.len() as u64) as usize];
@@ -139,24 +111,14 @@ fn flipped_bits_and_wild_words_do_no_harm() {
 
 #[test]
 fn other_files_are_refused() {
-    let refused = |bytes: &[u8]| {
-        Image::of_core(file(bytes))
-            .expect_err("no core")
-            .to_string()
-    };
+    let refused = |bytes: &[u8]| Image::of_core(file(bytes)).expect_err("no core").to_string();
     assert_eq!(refused(b""), "this is not an ELF core file");
-    assert_eq!(
-        refused(b"[{\"type\":\"ROOT\"}]"),
-        "this is not an ELF core file"
-    );
+    assert_eq!(refused(b"[{\"type\":\"ROOT\"}]"), "this is not an ELF core file");
     let mut core = core_of(&Planted::start().image());
     core[4] = 1;
     assert!(refused(&core).contains("another architecture"));
     (core[4], core[18]) = (2, 243);
-    assert_eq!(
-        refused(&core),
-        "this is a core file of machine 243; x86-64 and aarch64 are read"
-    );
+    assert_eq!(refused(&core), "this is a core file of machine 243; x86-64 and aarch64 are read");
     (core[16], core[18]) = (2, 62);
     assert_eq!(refused(&core), "this is an ELF file, but no core file");
 }

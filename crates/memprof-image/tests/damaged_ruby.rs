@@ -67,11 +67,7 @@ fn dump(core: File, blocks: bool) -> Option<Written> {
     let analysis = Analysis::new(Image::of_core(core).ok()?);
     let output = file(b"");
     let request = Request {
-        options: Options {
-            format: Format::Binary,
-            compression: Compression::None,
-            ruby: (3, 1),
-        },
+        options: Options { format: Format::Binary, compression: Compression::None, ruby: (3, 1) },
         values: Values::FULL,
         header: serde_json::Map::new(),
         blocks,
@@ -90,10 +86,7 @@ fn damage_does_no_harm() {
     let whole = dump(copy.file(), false).expect("a dump");
     assert!(whole.counts.objects > 2000, "{whole:?}");
     let with_blocks = dump(copy.file(), true).expect("a dump");
-    assert!(
-        with_blocks.counts.objects > whole.counts.objects + 1000,
-        "{with_blocks:?}"
-    );
+    assert!(with_blocks.counts.objects > whole.counts.objects + 1000, "{with_blocks:?}");
     // Words of slots, and of blocks that objects own.
     let mut interesting: Vec<u64> = Vec::new();
     let offset = |address| {
@@ -101,28 +94,14 @@ fn damage_does_no_harm() {
         Some(segment.offset + (address - segment.start))
     };
     let slots = analysis.ruby.pages.iter().flat_map(|page| page.each_slot());
-    interesting.extend(
-        slots
-            .filter_map(offset)
-            .flat_map(|at| (at..at + 40).step_by(8)),
-    );
+    interesting.extend(slots.filter_map(offset).flat_map(|at| (at..at + 40).step_by(8)));
     let blocks = analysis.heap.blocks.iter();
     interesting.extend(
-        blocks
-            .filter_map(|block| offset(block.address))
-            .flat_map(|at| (at..at + 64).step_by(8)),
+        blocks.filter_map(|block| offset(block.address)).flat_map(|at| (at..at + 64).step_by(8)),
     );
     let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
-    const WILD: [u64; 8] = [
-        0,
-        8,
-        0x2005,
-        0xffff_ffff,
-        u64::MAX,
-        1 << 63,
-        0x7fff_ffff_fff0,
-        u64::MAX >> 1,
-    ];
+    const WILD: [u64; 8] =
+        [0, 8, 0x2005, 0xffff_ffff, u64::MAX, 1 << 63, 0x7fff_ffff_fff0, u64::MAX >> 1];
     for _ in 0..12 {
         for _ in 0..4000 {
             let at = interesting[numbers.below(interesting.len() as u64) as usize];

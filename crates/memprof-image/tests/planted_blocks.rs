@@ -33,10 +33,7 @@ fn blocks_are_used_free_leaked_or_anchored() {
     assert!((999..=1000).contains(&in_set(&analysis, "leaked", 1000..1016).len()));
     assert!((999..=1000).contains(&in_set(&analysis, "unreferenced", 1000..1016).len()));
     // A block referenced by a leaked one is leaked, but not unreferenced; neither are blocks that reference each other.
-    assert_eq!(
-        sizes(&analysis, "leaked", 2000..2316),
-        [2008, 2104, 2200, 2312]
-    );
+    assert_eq!(sizes(&analysis, "leaked", 2000..2316), [2008, 2104, 2200, 2312]);
     assert_eq!(sizes(&analysis, "unreferenced", 2000..2316), [2104]);
     // A list, also through an address in the middle of a block.
     assert_eq!(sizes(&analysis, "staticanchored", 2400..2416), [2408; 3]);
@@ -68,11 +65,7 @@ fn blocks_and_what_is_free_fill_the_arenas() {
     let analysis = Analysis::new(planted.image());
     for (arena, top) in analysis.heap.arenas.iter().zip(&analysis.heap.tops) {
         for heap in &arena.heaps {
-            let blocks = analysis
-                .heap
-                .blocks
-                .iter()
-                .filter(|block| heap.contains(&block.address));
+            let blocks = analysis.heap.blocks.iter().filter(|block| heap.contains(&block.address));
             // Each block has a word for its size.
             let bytes: u64 = blocks.map(|block| block.size + 8).sum();
             assert_eq!(bytes + top, heap.end - heap.start);
@@ -126,39 +119,19 @@ fn stacks() -> Stacks {
     };
     Stacks {
         frames: vec![frame(9, "<main>"), frame(3, "leak")],
-        nodes: vec![
-            Node {
-                parent: None,
-                frame: 0,
-            },
-            Node {
-                parent: Some(0),
-                frame: 1,
-            },
-        ],
+        nodes: vec![Node { parent: None, frame: 0 }, Node { parent: Some(0), frame: 1 }],
         counts: Vec::new(),
     }
 }
 
 /// A recording of a process with these blocks, all allocated at one line.
 fn recording(pid: u64, blocks: &[(u64, u64)]) -> LiveBlocks {
-    let blocks = blocks.iter().map(|&(address, size)| LiveBlock {
-        address,
-        size,
-        place: 0,
-        node: 1,
-    });
+    let blocks =
+        blocks.iter().map(|&(address, size)| LiveBlock { address, size, place: 0, node: 1 });
     LiveBlocks {
         blocks: Some(blocks.collect()),
-        places: vec![Place {
-            location: "app.rb:3".to_owned(),
-            method: "leak".to_owned(),
-        }],
-        summary: Summary {
-            pid,
-            stacks: stacks(),
-            ..Summary::default()
-        },
+        places: vec![Place { location: "app.rb:3".to_owned(), method: "leak".to_owned() }],
+        summary: Summary { pid, stacks: stacks(), ..Summary::default() },
         ended: false,
     }
 }
@@ -175,10 +148,7 @@ fn blocks_of_another_allocator_are_not_counted_as_none() {
     image.files.push("/usr/lib/libjemalloc.so.2".to_owned());
     // glibc's arena may be older than the other allocator, and without a page of Ruby it is unknown which one the program uses.
     let both = ask(&Analysis::new(image), "overview", serde_json::json!({}));
-    assert_eq!(
-        both["unknown"],
-        "the process uses jemalloc, whose blocks memprof cannot read"
-    );
+    assert_eq!(both["unknown"], "the process uses jemalloc, whose blocks memprof cannot read");
     assert!(both["leaked"].is_null());
 
     let mut image = planted.image();
@@ -188,10 +158,7 @@ fn blocks_of_another_allocator_are_not_counted_as_none() {
     assert!(overview["leaked"].is_null() && overview["unknown"].is_string());
     for question in ["arenas", "count", "list", "summarize"] {
         let refusal = questions::ask(&without, question, serde_json::json!({}));
-        assert!(
-            matches!(refusal, Err(questions::Refusal::Unknown(_))),
-            "{question}"
-        );
+        assert!(matches!(refusal, Err(questions::Refusal::Unknown(_))), "{question}");
     }
 }
 
@@ -203,23 +170,15 @@ fn a_recording_knows_where_blocks_were_allocated() {
     let leaked = in_set(&analysis, "leaked", 1000..1016);
     let free = in_set(&analysis, "free", 5000..20_000)[0];
     let large = planted.addresses[1];
-    let large_size = analysis
-        .heap
-        .blocks
-        .at(large)
-        .and_then(|number| analysis.block(number));
+    let large_size = analysis.heap.blocks.at(large).and_then(|number| analysis.block(number));
     // The first ones unchanged, a mapped one with the rest of its page, and two that have been replaced by others.
-    let mut blocks: Vec<_> = leaked[..10]
-        .iter()
-        .map(|block| (block.address, block.size - 8))
-        .collect();
+    let mut blocks: Vec<_> =
+        leaked[..10].iter().map(|block| (block.address, block.size - 8)).collect();
     blocks.push((large, large_size.expect("a block").size - 4000));
     blocks.push((leaked[10].address, 300));
     blocks.push((leaked[11].address, 1100));
     blocks.push((free.address, free.size));
-    analysis
-        .add_recording(recording(pid, &blocks), &[])
-        .expect("it fits");
+    analysis.add_recording(recording(pid, &blocks), &[]).expect("it fits");
 
     let overview = ask(&analysis, "overview", serde_json::json!({}));
     assert_eq!(overview["recording"]["known"]["count"], 11);
@@ -227,11 +186,7 @@ fn a_recording_knows_where_blocks_were_allocated() {
     assert_eq!(overview["recording"]["unknown"]["count"], used - 11);
     let describe = |address: u64| {
         let address = format!("{address:#x}");
-        ask(
-            &analysis,
-            "describe",
-            serde_json::json!({ "address": address }),
-        )
+        ask(&analysis, "describe", serde_json::json!({ "address": address }))
     };
     for known in [leaked[0].address, leaked[9].address, large] {
         let answer = describe(known);
@@ -240,20 +195,11 @@ fn a_recording_knows_where_blocks_were_allocated() {
             (&"app.rb:3".into(), &"leak".into())
         );
     }
-    for unknown in [
-        leaked[10].address,
-        leaked[11].address,
-        leaked[12].address,
-        free.address,
-    ] {
+    for unknown in [leaked[10].address, leaked[11].address, leaked[12].address, free.address] {
         assert!(describe(unknown).get("allocated_at").is_none());
     }
     let address = format!("{:#x}", leaked[0].address + 8);
-    let explained = ask(
-        &analysis,
-        "explain",
-        serde_json::json!({ "address": address }),
-    );
+    let explained = ask(&analysis, "explain", serde_json::json!({ "address": address }));
     let stack = serde_json::json!(["leak (app.rb:3)", "<main> (app.rb:9)"]);
     assert_eq!(explained["stack"], stack);
     let set = serde_json::json!({ "set": "leaked", "min_size": 1000, "max_size": 1015 });
@@ -276,14 +222,8 @@ fn a_recording_of_another_process_is_refused() {
     // Another process with the same id.
     let other = analysis.add_recording(recording(7, &[(block.address + 16, 1000)]), &[]);
     assert_eq!(other, Err(Mismatch::OtherMemory));
-    let without = LiveBlocks {
-        blocks: None,
-        ..recording(7, &[])
-    };
-    assert_eq!(
-        analysis.add_recording(without, &[]),
-        Err(Mismatch::NoAddresses)
-    );
+    let without = LiveBlocks { blocks: None, ..recording(7, &[]) };
+    assert_eq!(analysis.add_recording(without, &[]), Err(Mismatch::NoAddresses));
     assert!(analysis.recorded().is_none());
     // The id in a container.
     assert_eq!(analysis.add_recording(recording(8, &fits), &[7, 8]), Ok(()));

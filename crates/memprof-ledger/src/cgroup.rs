@@ -51,9 +51,7 @@ fn upwards(root: PathBuf, path: &str, limit: &str, used: &str) -> Vec<Cgroup> {
         return Vec::new();
     }
     let full = root.join(path);
-    let directories = full
-        .ancestors()
-        .take_while(|directory| directory.starts_with(&root));
+    let directories = full.ancestors().take_while(|directory| directory.starts_with(&root));
     let number = |path: PathBuf| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
     let found = directories.filter_map(|directory| {
         Some(Cgroup {
@@ -95,36 +93,14 @@ mod tests {
         write(root, "app/memory.max", "1000\n");
         write(root, "app/memory.current", "700\n");
         let found = narrowest("0::/app/web\n", root);
-        assert_eq!(
-            found,
-            Some(Cgroup {
-                limit: 1000,
-                used: 700,
-                idle_files: 0
-            })
-        );
+        assert_eq!(found, Some(Cgroup { limit: 1000, used: 700, idle_files: 0 }));
         write(root, "memory/memory.limit_in_bytes", "900\n");
         write(root, "memory/memory.usage_in_bytes", "800\n");
-        write(
-            root,
-            "memory/memory.stat",
-            "cache 30\ninactive_file 10\ntotal_inactive_file 20\n",
-        );
+        write(root, "memory/memory.stat", "cache 30\ninactive_file 10\ntotal_inactive_file 20\n");
         // A path on the host; the container sees only the end of it.
         let both = "4:cpu,memory:/docker/4711\n0::/app/web\n";
-        assert_eq!(
-            narrowest(both, root),
-            Some(Cgroup {
-                limit: 900,
-                used: 800,
-                idle_files: 20
-            })
-        );
-        write(
-            root,
-            "memory/memory.limit_in_bytes",
-            "9223372036854771712\n",
-        );
+        assert_eq!(narrowest(both, root), Some(Cgroup { limit: 900, used: 800, idle_files: 20 }));
+        write(root, "memory/memory.limit_in_bytes", "9223372036854771712\n");
         assert_eq!(narrowest("4:memory:/\n", root), None);
         write(root, "elsewhere/memory.max", "10\n");
         write(root, "elsewhere/memory.current", "5\n");

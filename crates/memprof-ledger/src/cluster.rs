@@ -135,11 +135,7 @@ fn measure(process: &Stat) -> io::Result<Option<Member>> {
     Ok(Some(Member {
         pid: process.pid,
         parent: process.parent,
-        name: if name.is_empty() {
-            process.name.clone()
-        } else {
-            name
-        },
+        name: if name.is_empty() { process.name.clone() } else { name },
         rss,
         pss: sum(|mapping| mapping.pss),
         private,
@@ -184,11 +180,7 @@ mod tests {
         if process_stat::of(own).is_none() {
             return;
         }
-        let mut sleep = Command::new("sleep")
-            .arg("60")
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut sleep = Command::new("sleep").arg("60").stdout(Stdio::null()).spawn().unwrap();
         let found = loop {
             // The child is a copy of this process until it executes its program.
             let found = cluster(own).unwrap();

@@ -73,21 +73,14 @@ pub fn measure(
     let pagemap = (heap.as_ref()).and_then(|_| Pagemap::open(directory, page_size).ok());
     let empty = heap.as_ref().map_or(0, |heap| heap.empty);
     let pages = heap.map(|heap| merged(heap.ranges));
-    let (mut kinds, resident) = mapping_kinds::sum(
-        &mappings,
-        pages.as_deref().unwrap_or_default(),
-        pagemap.as_ref(),
-    );
+    let (mut kinds, resident) =
+        mapping_kinds::sum(&mappings, pages.as_deref().unwrap_or_default(), pagemap.as_ref());
     let ruby_heap = pages.map(|pages| {
         // They were in use before, so they are resident.
         let empty_resident = empty.min(kinds.anonymous);
         kinds.anonymous -= empty_resident;
         RubyHeap {
-            size: pages
-                .iter()
-                .map(|range| range.end - range.start)
-                .sum::<u64>()
-                + empty,
+            size: pages.iter().map(|range| range.end - range.start).sum::<u64>() + empty,
             resident: resident + empty_resident,
         }
     });

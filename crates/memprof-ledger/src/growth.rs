@@ -85,30 +85,16 @@ mod tests {
     fn ledger(malloc: u64, in_use: u64, outside: u64) -> Ledger {
         let facts = Facts {
             rss: (malloc + 20) * MIB,
-            mappings: Kinds {
-                malloc: malloc * MIB,
-                ..Kinds::default()
-            },
-            ruby_heap: Some(RubyHeap {
-                size: 20 * MIB,
-                resident: 20 * MIB,
-            }),
+            mappings: Kinds { malloc: malloc * MIB, ..Kinds::default() },
+            ruby_heap: Some(RubyHeap { size: 20 * MIB, resident: 20 * MIB }),
             allocator: Some(Allocator {
                 name: "glibc".into(),
-                arenas: vec![Arena {
-                    in_use: in_use * MIB,
-                    free: (malloc - in_use) * MIB,
-                }],
+                arenas: vec![Arena { in_use: in_use * MIB, free: (malloc - in_use) * MIB }],
                 ..Allocator::default()
             }),
             ..Facts::default()
         };
-        let heap = HeapSizes {
-            memprof: 0,
-            slots: 10 * MIB,
-            outside: outside * MIB,
-            iseqs: MIB,
-        };
+        let heap = HeapSizes { memprof: 0, slots: 10 * MIB, outside: outside * MIB, iseqs: MIB };
         Ledger::new(facts, Some(heap))
     }
 

@@ -122,23 +122,13 @@ impl Ledger {
         let mut items = Vec::new();
         let mut add = |key, name, bytes, accuracy| {
             if bytes > 0 {
-                items.push(Item {
-                    key,
-                    name,
-                    bytes,
-                    accuracy,
-                });
+                items.push(Item { key, name, bytes, accuracy });
             }
         };
         if let Some(pages) = facts.ruby_heap {
             let mut rest = Rest(pages.resident);
             if let Some(heap) = heap {
-                add(
-                    "slots_used",
-                    "Ruby objects, in slots",
-                    rest.take(heap.slots),
-                    Exact,
-                );
+                add("slots_used", "Ruby objects, in slots", rest.take(heap.slots), Exact);
                 add("slots_free", "free slots of Ruby's heap", rest.0, Exact);
             } else {
                 add("slots", "slots of Ruby's heap", rest.0, Exact);
@@ -149,12 +139,7 @@ impl Ledger {
                 let mut rest = Rest(malloc.in_use);
                 if let Some(heap) = heap {
                     let (outside, iseqs) = (rest.take(heap.outside), rest.take(heap.iseqs));
-                    add(
-                        "objects",
-                        "Ruby objects, outside of slots",
-                        outside,
-                        Estimate,
-                    );
+                    add("objects", "Ruby objects, outside of slots", outside, Estimate);
                     add("iseqs", "instruction sequences", iseqs, Estimate);
                     let memprof = rest.take(heap.memprof);
                     add("memprof", "memprof itself", memprof, Estimate);
@@ -162,22 +147,12 @@ impl Ledger {
                 } else {
                     add("malloc", "malloc in use", rest.0, Estimate);
                 }
-                add(
-                    "malloc_free",
-                    "freed, not returned to the system",
-                    malloc.free,
-                    Estimate,
-                );
+                add("malloc_free", "freed, not returned to the system", malloc.free, Estimate);
                 add("other", "other anonymous memory", malloc.other, Difference);
             }
             None if facts.ruby_heap.is_some() => {
                 let bytes = facts.mappings.malloc + facts.mappings.anonymous;
-                add(
-                    "anonymous",
-                    "malloc and other anonymous memory",
-                    bytes,
-                    Exact,
-                );
+                add("anonymous", "malloc and other anonymous memory", bytes, Exact);
             }
             None => {
                 let arenas = "malloc's arenas, in use and free";
@@ -188,25 +163,10 @@ impl Ledger {
         }
         let mappings = facts.mappings;
         add("code", "JIT code", mappings.code, Exact);
-        add(
-            "stacks",
-            "stacks of threads and fibers",
-            mappings.stacks,
-            Estimate,
-        );
+        add("stacks", "stacks of threads and fibers", mappings.stacks, Estimate);
         add("files", "mapped files", mappings.files, Exact);
-        add(
-            "shared_memory",
-            "shared memory",
-            mappings.shared_memory,
-            Exact,
-        );
-        add(
-            "kernel",
-            "the kernel's own mappings",
-            mappings.kernel,
-            Exact,
-        );
+        add("shared_memory", "shared memory", mappings.shared_memory, Exact);
+        add("kernel", "the kernel's own mappings", mappings.kernel, Exact);
         Ledger { facts, items }
     }
 
@@ -262,10 +222,7 @@ mod tests {
         Facts {
             rss: 1000 + 500 + 30 + 40 + 50 + 4 + 300,
             mappings,
-            ruby_heap: Some(RubyHeap {
-                size: 400,
-                resident: 300,
-            }),
+            ruby_heap: Some(RubyHeap { size: 400, resident: 300 }),
             allocator,
             ..Facts::default()
         }
@@ -280,12 +237,7 @@ mod tests {
         })
     }
 
-    const HEAP: HeapSizes = HeapSizes {
-        slots: 200,
-        outside: 300,
-        iseqs: 100,
-        memprof: 50,
-    };
+    const HEAP: HeapSizes = HeapSizes { slots: 200, outside: 300, iseqs: 100, memprof: 50 };
 
     #[test]
     fn adds_up_to_the_rss_whatever_the_parts_say() {
@@ -299,12 +251,7 @@ mod tests {
         let heaps = [
             None,
             Some(HEAP),
-            Some(HeapSizes {
-                slots: 1 << 40,
-                outside: 1 << 40,
-                iseqs: 1 << 40,
-                memprof: 1 << 40,
-            }),
+            Some(HeapSizes { slots: 1 << 40, outside: 1 << 40, iseqs: 1 << 40, memprof: 1 << 40 }),
         ];
         for allocator in cases {
             for heap in heaps {
@@ -343,14 +290,8 @@ mod tests {
         facts.ruby_heap = None;
         facts.rss -= 300;
         let ledger = Ledger::new(facts, None);
-        assert_eq!(
-            (ledger.bytes("malloc"), ledger.bytes("anonymous")),
-            (1000, 500)
-        );
-        assert_eq!(
-            ledger.items.iter().map(|item| item.bytes).sum::<u64>(),
-            ledger.facts.rss
-        );
+        assert_eq!((ledger.bytes("malloc"), ledger.bytes("anonymous")), (1000, 500));
+        assert_eq!(ledger.items.iter().map(|item| item.bytes).sum::<u64>(), ledger.facts.rss);
     }
 
     #[test]

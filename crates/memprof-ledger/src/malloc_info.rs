@@ -40,10 +40,7 @@ impl Allocator {
 
 /// Parses the XML, which has one element a line; `None` if it is something else.
 pub fn parse(xml: &str) -> Option<Allocator> {
-    let mut allocator = Allocator {
-        name: "glibc".into(),
-        ..Allocator::default()
-    };
+    let mut allocator = Allocator { name: "glibc".into(), ..Allocator::default() };
     let (mut free, mut system, mut inside) = (0, 0, false);
     for line in xml.lines() {
         let size = attribute(line, "size").unwrap_or(0);

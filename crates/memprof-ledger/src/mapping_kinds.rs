@@ -166,13 +166,7 @@ mod tests {
             mapping(0x4000_0000_1000, 0x4000_0010_0000, "rw-p", "", 16),
             mapping(0x5000_0000_0000, 0x5000_0010_0000, "r-xp", "", 32),
             mapping(0x6000_0000_0000, 0x6000_0010_0000, "rw-s", "/dev/shm/x", 64),
-            mapping(
-                0x7000_0000_0000,
-                0x7000_0010_0000,
-                "rw-p",
-                "[anon: glibc: malloc arena]",
-                128,
-            ),
+            mapping(0x7000_0000_0000, 0x7000_0010_0000, "rw-p", "[anon: glibc: malloc arena]", 128),
             mapping(0x7ffc_0000_0000, 0x7ffc_0010_0000, "rw-p", "[stack]", 256),
             mapping(0x7ffd_0000_0000, 0x7ffd_0010_0000, "r-xp", "[vdso]", 512),
         ];

@@ -60,9 +60,7 @@ impl Pagemap {
             let wanted = usize::try_from((last - at) * ENTRY).map_or(CHUNK, |rest| rest.min(CHUNK));
             self.file.read_exact_at(&mut buffer[..wanted], at * ENTRY)?;
             for entry in buffer[..wanted].chunks_exact(ENTRY as usize) {
-                visit(Entry(u64::from_ne_bytes(
-                    entry.try_into().unwrap_or_default(),
-                )));
+                visit(Entry(u64::from_ne_bytes(entry.try_into().unwrap_or_default())));
             }
             at += wanted as u64 / ENTRY;
         }
@@ -76,9 +74,7 @@ pub fn overlaps<'a>(
     of: &'a Range<u64>,
 ) -> impl Iterator<Item = Range<u64>> + 'a {
     let first = sorted.partition_point(|range| range.end <= of.start);
-    let there = sorted[first..]
-        .iter()
-        .take_while(|range| range.start < of.end);
+    let there = sorted[first..].iter().take_while(|range| range.start < of.end);
     there.map(|range| range.start.max(of.start)..range.end.min(of.end))
 }
 

@@ -42,9 +42,7 @@ pub fn all() -> io::Result<Vec<Stat>> {
 
 /// One process; `None` if it doesn't exist.
 pub fn of(pid: u32) -> Option<Stat> {
-    parse(&String::from_utf8_lossy(
-        &fs::read(format!("/proc/{pid}/stat")).ok()?,
-    ))
+    parse(&String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/stat")).ok()?))
 }
 
 pub fn find(sorted: &[Stat], pid: u32) -> Option<&Stat> {
@@ -93,14 +91,7 @@ mod tests {
     use super::*;
 
     fn process(pid: u32, parent: u32) -> Stat {
-        Stat {
-            pid,
-            parent,
-            name: String::new(),
-            is_zombie: false,
-            started: 0,
-            program: None,
-        }
+        Stat { pid, parent, name: String::new(), is_zombie: false, started: 0, program: None }
     }
 
     #[test]
@@ -117,16 +108,7 @@ mod tests {
 
     #[test]
     fn finds_descendants_even_of_a_torn_list() {
-        let list = [
-            (1, 0),
-            (5, 1),
-            (6, 5),
-            (7, 5),
-            (8, 7),
-            (9, 1),
-            (10, 11),
-            (11, 10),
-        ];
+        let list = [(1, 0), (5, 1), (6, 5), (7, 5), (8, 7), (9, 1), (10, 11), (11, 10)];
         let list = list.map(|(pid, parent)| process(pid, parent));
         let ids = |pid| -> Vec<u32> {
             let found = descendants(&list, pid);

@@ -57,10 +57,7 @@ impl UnsharedPages {
             last = range.end;
             [gap, (range.end - range.start) / page_size]
         });
-        serde_json::to_string(&Stored {
-            page_size,
-            turns: turns.collect(),
-        })
+        serde_json::to_string(&Stored { page_size, turns: turns.collect() })
     }
 
     /// Parses the JSON of [`UnsharedPages::to_json`]; `None` if it is something else.
@@ -95,10 +92,7 @@ pub fn compare(
 ) -> io::Result<(Sharing, UnsharedPages)> {
     let own = Pagemap::open(&format!("/proc/{pid}"), page_size)?;
     let theirs = Pagemap::open(&format!("/proc/{parent}"), page_size)?;
-    let mut sharing = Sharing {
-        parent,
-        ..Sharing::default()
-    };
+    let mut sharing = Sharing { parent, ..Sharing::default() };
     let mut unshared = UnsharedPages::default();
     let mut entries: Vec<Entry> = Vec::new();
     for range in ranges {

@@ -15,18 +15,8 @@ const ROUNDS: usize = 31;
 fn main() {
     let shop = Workshop::new();
     let work = shop.work("work", &["-O2", "-Wl,-z,now,-z,relro"]);
-    ratio(
-        "1-byte pipe, write and read",
-        "fd",
-        work.get("pipe_rounds"),
-        20_000,
-    );
-    ratio(
-        "malloc, fill, free",
-        "memory",
-        work.get("malloc_rounds"),
-        500_000,
-    );
+    ratio("1-byte pipe, write and read", "fd", work.get("pipe_rounds"), 20_000);
+    ratio("malloc, fill, free", "memory", work.get("malloc_rounds"), 500_000);
     let bare = Trace::begin(&["fd", "memory"], Scope::Thread).expect("a trace");
     time("a trace inside another one", 10_000, || {
         drop(Trace::begin(&["fd", "memory"], Scope::Thread))
@@ -67,10 +57,7 @@ fn time(what: &str, times: u32, action: impl Fn()) {
 
 /// Nanoseconds of CPU time of this thread, which exclude other processes on a busy machine.
 fn now() -> f64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: a clock that every Linux has, and room for its time.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64

@@ -20,11 +20,7 @@ pub struct AtFork {
 
 impl AtFork {
     /// Does nothing.
-    pub const NONE: AtFork = AtFork {
-        before: || {},
-        in_parent: || {},
-        in_child: || {},
-    };
+    pub const NONE: AtFork = AtFork { before: || {}, in_parent: || {}, in_child: || {} };
 }
 
 /// Room for all functions, in order of registration.
@@ -126,20 +122,12 @@ mod tests {
 
     #[test]
     fn functions_run_around_a_fork_in_their_order() {
-        register(AtFork {
-            before: || step(1),
-            in_parent: || step(2),
-            in_child: || step(3),
-        });
+        register(AtFork { before: || step(1), in_parent: || step(2), in_child: || step(3) });
         register(AtFork {
             // Too late for this fork: its `before` was not called.
             before: || {
                 step(4);
-                register(AtFork {
-                    in_parent: || step(7),
-                    in_child: || step(7),
-                    ..AtFork::NONE
-                });
+                register(AtFork { in_parent: || step(7), in_child: || step(7), ..AtFork::NONE });
             },
             in_parent: || step(5),
             in_child: || step(6),

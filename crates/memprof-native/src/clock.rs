@@ -28,11 +28,7 @@ pub(crate) fn prepare() {
 /// Ticks. Keeps `errno`, and may be called in a signal handler.
 #[inline(always)]
 pub(crate) fn now() -> u64 {
-    if IS_COUNTER_USED.load(Relaxed) {
-        counter()
-    } else {
-        nanoseconds()
-    }
+    if IS_COUNTER_USED.load(Relaxed) { counter() } else { nanoseconds() }
 }
 
 /// Ticks since an earlier moment; the counters of different processors may differ by a few.
@@ -60,20 +56,13 @@ pub(crate) fn settle() {
         return;
     };
     let (passed, counted) = (nanoseconds() - time, since(ticks));
-    RATIO.store(
-        (passed.max(1) as f64 / counted.max(1) as f64).to_bits(),
-        Relaxed,
-    );
+    RATIO.store((passed.max(1) as f64 / counted.max(1) as f64).to_bits(), Relaxed);
     IS_SETTLED.store(passed >= ENOUGH, Relaxed);
 }
 
 /// Whether the kernel found that the counter runs steadily and in sync on all processors.
 fn is_trusted() -> bool {
-    let wanted = if cfg!(target_arch = "x86_64") {
-        "tsc"
-    } else {
-        "arch_sys_counter"
-    };
+    let wanted = if cfg!(target_arch = "x86_64") { "tsc" } else { "arch_sys_counter" };
     let used =
         fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
     used.is_ok_and(|used| used.trim() == wanted)
@@ -99,10 +88,7 @@ fn counter() -> u64 {
 
 #[inline]
 fn nanoseconds() -> u64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a timespec to write to, and every Linux has this clock, so the call cannot fail.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
@@ -122,10 +108,7 @@ mod tests {
         let (ticks, passed) = (since(begun), instant.elapsed().as_secs_f64());
         settle();
         let measured = seconds(ticks);
-        assert!(
-            (measured / passed - 1.0).abs() < 0.01,
-            "{measured} of {passed} seconds"
-        );
+        assert!((measured / passed - 1.0).abs() < 0.01, "{measured} of {passed} seconds");
         assert_eq!(seconds(0), 0.0);
     }
 }

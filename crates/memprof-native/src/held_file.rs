@@ -93,10 +93,7 @@ mod tests {
     #[test]
     fn a_file_that_took_its_number_is_left_alone() {
         let directory = tempfile::tempdir().unwrap();
-        let (ours, theirs) = (
-            directory.path().join("ours"),
-            directory.path().join("theirs"),
-        );
+        let (ours, theirs) = (directory.path().join("ours"), directory.path().join("theirs"));
         let file = File::create(&ours).unwrap();
         let number = file.as_raw_fd();
         let mut held = HeldFile::new(file).unwrap();

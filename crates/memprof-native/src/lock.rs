@@ -17,10 +17,7 @@ unsafe impl<T: Send> Sync for Lock<T> {}
 
 impl<T> Lock<T> {
     pub(crate) const fn new(data: T) -> Lock<T> {
-        Lock {
-            is_taken: AtomicBool::new(false),
-            data: UnsafeCell::new(data),
-        }
+        Lock { is_taken: AtomicBool::new(false), data: UnsafeCell::new(data) }
     }
 
     /// Runs `work` with the data. It must not fork, call back into a hook, or wait for anything.
@@ -39,11 +36,7 @@ impl<T> Lock<T> {
 
     /// Takes the lock, to be released by [`Lock::release`].
     pub(crate) fn take(&self) {
-        while self
-            .is_taken
-            .compare_exchange_weak(false, true, Acquire, Relaxed)
-            .is_err()
-        {
+        while self.is_taken.compare_exchange_weak(false, true, Acquire, Relaxed).is_err() {
             std::thread::yield_now();
         }
     }

@@ -21,10 +21,9 @@ impl Node {
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Node> {
         match self {
-            Node::Map(entries) => entries
-                .iter()
-                .find(|(name, _)| name == key)
-                .map(|(_, node)| node),
+            Node::Map(entries) => {
+                entries.iter().find(|(name, _)| name == key).map(|(_, node)| node)
+            }
             _ => None,
         }
     }
@@ -50,10 +49,5 @@ impl Node {
 
 #[cfg(target_os = "linux")]
 pub(crate) fn map(entries: Vec<(&'static str, Node)>) -> Node {
-    Node::Map(
-        entries
-            .into_iter()
-            .map(|(name, node)| (Cow::Borrowed(name), node))
-            .collect(),
-    )
+    Node::Map(entries.into_iter().map(|(name, node)| (Cow::Borrowed(name), node)).collect())
 }

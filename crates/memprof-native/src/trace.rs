@@ -98,10 +98,7 @@ impl Choice {
                 (tracer.forget)();
             }
         }
-        let held = Held {
-            choice: self.clone(),
-            groups,
-        };
+        let held = Held { choice: self.clone(), groups };
         match interpose::install(&held.groups) {
             Ok(()) => Ok(held),
             Err(why) => {
@@ -158,9 +155,7 @@ pub struct Installation(Held);
 
 impl std::fmt::Debug for Installation {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_tuple("Installation")
-            .field(&self.0.choice)
-            .finish()
+        out.debug_tuple("Installation").field(&self.0.choice).finish()
     }
 }
 
@@ -258,11 +253,9 @@ impl Trace {
                 (Some(sample), Scope::Thread) if is_own => sample(Whose::Own),
                 (Some(sample), Scope::Thread) => sample(Whose::Other(self.block.thread())),
                 _ if (tracer.idle)() => Some(Vec::new()),
-                (None, Scope::Thread) => Some(
-                    tracers::cells(tracer)
-                        .map(|cell| self.block.read(cell))
-                        .collect(),
-                ),
+                (None, Scope::Thread) => {
+                    Some(tracers::cells(tracer).map(|cell| self.block.read(cell)).collect())
+                }
                 (None, Scope::Process) => Some(counters::sum(tracers::cells(tracer))),
             })
             .collect()
@@ -307,12 +300,9 @@ impl Drop for Trace {
 pub(crate) fn watch_forks() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        for functions in [
-            counters::AT_FORK,
-            interpose::AT_FORK,
-            connections::AT_FORK,
-            malloc::AT_FORK,
-        ] {
+        for functions in
+            [counters::AT_FORK, interpose::AT_FORK, connections::AT_FORK, malloc::AT_FORK]
+        {
             at_fork::register(functions);
         }
     });

@@ -95,7 +95,5 @@ fn loaded_in_the_middle_and_unloaded_afterwards() {
 }
 
 fn is_loaded(path: &std::path::Path) -> bool {
-    std::fs::read_to_string("/proc/self/maps")
-        .unwrap()
-        .contains(path.to_str().unwrap())
+    std::fs::read_to_string("/proc/self/maps").unwrap().contains(path.to_str().unwrap())
 }

@@ -11,11 +11,7 @@ use support::{Library, Workshop, alone, count, node, seconds};
 /// Builds a client library and a program linked to it, traces the program's `run`, and returns the report.
 fn traced(tracer: &str, library: &str, program: &str) -> memprof_native::Report {
     let shop = Workshop::new();
-    let client = shop.build(
-        "client",
-        &format!("{PAUSE}{library}"),
-        &["-Wl,-soname,client.so"],
-    );
+    let client = shop.build("client", &format!("{PAUSE}{library}"), &["-Wl,-soname,client.so"]);
     let directory = format!("-Wl,-rpath,{}", shop.dir.path().display());
     let program = shop.build(
         "program",
@@ -82,10 +78,8 @@ fn mysql() {
             "from sending to the result"
         );
         assert!(seconds(&report, "mysql.types.insert.time") >= 0.002);
-        let sum: f64 = kinds
-            .iter()
-            .map(|kind| seconds(&report, &format!("mysql.types.{kind}.time")))
-            .sum();
+        let sum: f64 =
+            kinds.iter().map(|kind| seconds(&report, &format!("mysql.types.{kind}.time"))).sum();
         assert!((seconds(&report, "mysql.time") - sum).abs() < 1e-9);
     });
 }
@@ -133,10 +127,7 @@ fn postgres() {
         );
         assert_eq!(count(&report, "postgres.queries"), 6);
         let waited = seconds(&report, "postgres.types.select.time");
-        assert!(
-            (0.005..0.9).contains(&waited),
-            "{waited}: until the program knew of the result"
-        );
+        assert!((0.005..0.9).contains(&waited), "{waited}: until the program knew of the result");
     });
 }
 
@@ -176,10 +167,7 @@ fn sqlite() {
             kinds.map(|kind| count(&report, &format!("sqlite.types.{kind}.queries"))),
             [2, 1, 0, 1, 1]
         );
-        assert!(
-            seconds(&report, "sqlite.types.select.time") >= 0.008,
-            "every step takes its time"
-        );
+        assert!(seconds(&report, "sqlite.types.select.time") >= 0.008, "every step takes its time");
     });
 }
 
@@ -286,11 +274,7 @@ fn dns() {
         assert_eq!(unsafe { run() }, 0);
         let report = trace.finish();
         assert_eq!(count(&report, "dns.getaddrinfo.calls"), 2);
-        assert!(
-            node(&report, "dns.getaddrinfo.time")
-                .and_then(Node::seconds)
-                .is_some()
-        );
+        assert!(node(&report, "dns.getaddrinfo.time").and_then(Node::seconds).is_some());
     });
 }
 
@@ -352,10 +336,7 @@ fn resources() {
         std::thread::sleep(std::time::Duration::from_millis(2));
         let report = trace.finish();
         let used = seconds(&report, "resources.utime") + seconds(&report, "resources.stime");
-        assert!(
-            (0.05..1.0).contains(&used),
-            "{used}: about a tenth of a second"
-        );
+        assert!((0.05..1.0).contains(&used), "{used}: about a tenth of a second");
         assert!(count(&report, "resources.minor_faults") > 0);
         assert!(count(&report, "resources.voluntary_switches") >= 1);
     });
@@ -363,10 +344,7 @@ fn resources() {
 
 /// Seconds of CPU time of this thread.
 fn computed() -> f64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: a clock that every Linux has, and room for its time.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9

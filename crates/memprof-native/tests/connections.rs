@@ -57,10 +57,7 @@ impl Client {
         let library = shop.build("client", LIBRARY, &["-Wl,-soname,client.so"]);
         let directory = format!("-Wl,-rpath,{}", shop.dir.path().display());
         let program = shop.build("program", PROGRAM, &[library.to_str().unwrap(), &directory]);
-        Client {
-            program: Library::open(&program),
-            _shop: shop,
-        }
+        Client { program: Library::open(&program), _shop: shop }
     }
 
     fn to(&self, function: &str, connection: c_int) {
@@ -87,9 +84,7 @@ impl Client {
     /// The kinds of these statements in a trace.
     fn kinds(&self, statements: &[(c_int, &str)]) -> Vec<&'static str> {
         let kind = |&(connection, name): &(c_int, &str)| {
-            kind(&traced(Scope::Thread, || {
-                self.say("execute", connection, name)
-            }))
+            kind(&traced(Scope::Thread, || self.say("execute", connection, name)))
         };
         statements.iter().map(kind).collect()
     }
@@ -143,10 +138,7 @@ fn a_wait_that_is_given_up_belongs_to_its_trace() {
         assert_eq!(count(&slow, "postgres.types.select.queries"), 1);
         pause();
         let other = traced(Scope::Thread, || client.say("query", 1, "update x"));
-        assert_eq!(
-            waited(&other),
-            seconds(&other, "postgres.types.update.time")
-        );
+        assert_eq!(waited(&other), seconds(&other, "postgres.types.update.time"));
         for answered in [true, false] {
             if answered {
                 client.to("reply", 0);
@@ -156,10 +148,7 @@ fn a_wait_that_is_given_up_belongs_to_its_trace() {
                 client.to("ask", 0);
                 client.to("result", 0);
             });
-            assert!(
-                waited(&next) <= length - PAUSE.as_secs_f64(),
-                "not before it asks: {next:?}"
-            );
+            assert!(waited(&next) <= length - PAUSE.as_secs_f64(), "not before it asks: {next:?}");
             assert_eq!(count(&next, "postgres.queries"), 0);
         }
     });
@@ -276,9 +265,7 @@ fn kinds_live_as_long_as_their_statements() {
         client.to("finish", 2);
         assert_eq!(
             client.kinds(&[(0, "a"), (0, "b"), (0, "C"), (0, ""), (1, "a"), (2, "a")]),
-            [
-                "unknown", "update", "unknown", "insert", "update", "unknown"
-            ]
+            ["unknown", "update", "unknown", "insert", "update", "unknown"]
         );
         client.to("reset", 1);
         client.say("query", 0, "DISCARD ALL");

@@ -27,21 +27,9 @@ fn reads_and_writes_in_each_way_to_link() {
             assert_eq!(unsafe { rounds(1000) }, 1000);
             let report = trace.finish();
             for family in ["read", "write"] {
-                assert_eq!(
-                    count(&report, &format!("fd.{family}.calls")),
-                    1000,
-                    "{name}"
-                );
-                assert_eq!(
-                    count(&report, &format!("fd.{family}.requested")),
-                    1000,
-                    "{name}"
-                );
-                assert_eq!(
-                    count(&report, &format!("fd.{family}.actual")),
-                    1000,
-                    "{name}"
-                );
+                assert_eq!(count(&report, &format!("fd.{family}.calls")), 1000, "{name}");
+                assert_eq!(count(&report, &format!("fd.{family}.requested")), 1000, "{name}");
+                assert_eq!(count(&report, &format!("fd.{family}.actual")), 1000, "{name}");
                 assert!(seconds(&report, &format!("fd.{family}.time")) > 0.0);
             }
             assert_eq!(count(&report, "fd.close.calls"), 2);
@@ -147,19 +135,10 @@ fn bytes_of_vectors_and_messages() {
         assert_eq!(count(&report, "fd.write.requested"), 42);
         assert_eq!(count(&report, "fd.send.actual"), 5);
         assert_eq!(
-            (
-                count(&report, "fd.recv.requested"),
-                count(&report, "fd.recv.actual")
-            ),
+            (count(&report, "fd.recv.requested"), count(&report, "fd.recv.actual")),
             (100, 47)
         );
-        assert_eq!(
-            (
-                count(&report, "fd.read.calls"),
-                count(&report, "fd.read.requested")
-            ),
-            (1, 0)
-        );
+        assert_eq!((count(&report, "fd.read.calls"), count(&report, "fd.read.requested")), (1, 0));
     });
 }
 
@@ -176,10 +155,7 @@ fn time_that_a_call_waits() {
         let waited = begun.elapsed().as_secs_f64();
         let counted = seconds(&trace.finish(), "fd.poll.time");
         // The clock that times calls differs from the system's by at most one part in a thousand.
-        assert!(
-            (0.05 * 0.999..=waited * 1.001).contains(&counted),
-            "{counted} of {waited}"
-        );
+        assert!((0.05 * 0.999..=waited * 1.001).contains(&counted), "{counted} of {waited}");
     });
 }
 

@@ -36,11 +36,7 @@ fn a_signal_handler_that_allocates_while_hooks_run() {
         let work = shop.work("work", &["-Wl,-z,now"]);
         let pipe: Rounds = work.get("pipe_rounds");
         ALLOCATOR
-            .set((
-                work.get("do_malloc"),
-                work.get("do_free"),
-                work.get("do_close"),
-            ))
+            .set((work.get("do_malloc"), work.get("do_free"), work.get("do_close")))
             .ok()
             .unwrap();
         // SAFETY: a handler with the required signature; interrupted calls are restarted.
@@ -95,10 +91,7 @@ fn in_child(check: impl FnOnce() -> c_int) -> c_int {
             let mut status = 0;
             // SAFETY: the child was forked above.
             assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
-            assert!(
-                libc::WIFEXITED(status),
-                "the child ended by itself: {status}"
-            );
+            assert!(libc::WIFEXITED(status), "the child ended by itself: {status}");
             libc::WEXITSTATUS(status)
         }
     }
@@ -123,11 +116,7 @@ fn a_fork_inside_a_trace() {
             run(3);
             // A thread of the child counts only for the child, in its own counters.
             std::thread::spawn(move || run(2)).join().unwrap();
-            let reports = [
-                nested.finish(),
-                trace.take().unwrap().finish(),
-                process.finish(),
-            ];
+            let reports = [nested.finish(), trace.take().unwrap().finish(), process.finish()];
             let calls = reports.map(|report| count(&report, "fd.read.calls"));
             let left = changes(&before, &words());
             c_int::from(calls != [3, 18, 20]) + 2 * c_int::from(!left.is_empty())
@@ -251,10 +240,7 @@ fn an_allocator_that_is_preloaded() {
             assert_eq!(count(&report, "memory.malloc.calls"), 1000);
             let bytes =
                 ["requested", "actual"].map(|key| count(&report, &format!("memory.malloc.{key}")));
-            assert_eq!(
-                bytes[0], bytes[1],
-                "this allocator sets aside what it is asked for"
-            );
+            assert_eq!(bytes[0], bytes[1], "this allocator sets aside what it is asked for");
             assert_eq!(count(&report, "memory.posix_memalign.actual"), 333);
             assert_eq!(count(&report, "memory.free.actual"), bytes[1] + 333);
         }
@@ -264,10 +250,8 @@ fn an_allocator_that_is_preloaded() {
 #[test]
 fn an_allocator_without_usable_size() {
     let shop = Workshop::new();
-    let source = ALLOCATOR_SOURCE.replace(
-        "size_t malloc_usable_size(void *p) { return p ? head(p)->size : 0; }",
-        "",
-    );
+    let source = ALLOCATOR_SOURCE
+        .replace("size_t malloc_usable_size(void *p) { return p ? head(p)->size : 0; }", "");
     assert_ne!(source, ALLOCATOR_SOURCE);
     let allocator = shop.build("allocator", &source, &[]);
     let preload = |command: &mut std::process::Command| {

@@ -15,15 +15,9 @@ use support::{Free, Malloc, alone};
 /// Records with addresses to a file while `work` runs. Returns address, size and line of the blocks live at its end.
 fn live_at_end(sample: Option<NonZeroU32>, work: impl FnOnce()) -> BTreeMap<usize, (u64, String)> {
     let mut file = tempfile::tempfile().unwrap();
-    let stream = Stream {
-        file: file.try_clone().unwrap(),
-        command: "test".to_owned(),
-        addresses: true,
-    };
-    assert_eq!(
-        malloc::start_stream(&HOST, samples(sample), stream),
-        Ok(true)
-    );
+    let stream =
+        Stream { file: file.try_clone().unwrap(), command: "test".to_owned(), addresses: true };
+    assert_eq!(malloc::start_stream(&HOST, samples(sample), stream), Ok(true));
     work();
     assert!(malloc::stop().unwrap());
     file.rewind().unwrap();
@@ -129,11 +123,7 @@ fn reallocate_on_threads(sample: Option<NonZeroU32>) {
         // Each sample is one of them, whatever was sampled at its address before.
         Some(_) => {
             assert!((1_000..6_400).contains(&found.len()), "{}", found.len());
-            assert!(
-                found
-                    .iter()
-                    .all(|(address, block)| kept.get(address) == Some(block))
-            );
+            assert!(found.iter().all(|(address, block)| kept.get(address) == Some(block)));
         }
     }
 }

@@ -14,10 +14,7 @@ use support::lines::{
 use support::{Free, Malloc, Rounds, alone, count};
 
 fn at(line: u32) -> Location {
-    Location::Line {
-        path: c"/app/test.rb".to_owned(),
-        line,
-    }
+    Location::Line { path: c"/app/test.rb".to_owned(), line }
 }
 
 fn counted(line: u32) -> Counts {
@@ -67,11 +64,7 @@ fn each_function_counts_at_its_line() {
             };
             assert_eq!(counted(2), moved);
             assert_eq!(
-                (
-                    counted(1).frees,
-                    counted(1).freed_bytes,
-                    counted(1).age_total
-                ),
+                (counted(1).frees, counted(1).freed_bytes, counted(1).age_total),
                 (1, 100, 4)
             );
             // A failed call leaves the block where it is.
@@ -80,10 +73,7 @@ fn each_function_counts_at_its_line() {
             assert_eq!(counted(2), moved);
             free(before);
             blocks.into_iter().for_each(|block| free(block));
-            assert_eq!(
-                (counted(1).live, counted(2).live, counted(1).frees),
-                (0, 0, 6)
-            );
+            assert_eq!((counted(1).live, counted(2).live, counted(1).frees), (0, 0, 6));
             assert_eq!(malloc::missed(), 0);
             assert!(malloc::stop().unwrap() && !malloc::stop().unwrap());
         }
@@ -99,9 +89,7 @@ fn what_runs_no_line_is_native_code_of_the_caller() {
         // SAFETY: functions of the library, with these types.
         let block = unsafe { allocate(12_345) };
         let sites = malloc::sites();
-        let site = sites
-            .iter()
-            .find(|site| site.counts.allocated_bytes == 12_345);
+        let site = sites.iter().find(|site| site.counts.allocated_bytes == 12_345);
         let Some(Location::Native(address)) = site.map(|site| site.location.clone()) else {
             panic!("{sites:?}");
         };
@@ -153,10 +141,7 @@ fn a_trace_and_a_recording_count_the_same_calls() {
             assert_eq!(counted(7).allocations, 10_000);
             let report = trace.finish();
             assert_eq!(count(&report, "memory.malloc.calls"), 10_000);
-            assert_eq!(
-                count(&report, "memory.malloc.requested"),
-                counted(7).allocated_bytes
-            );
+            assert_eq!(count(&report, "memory.malloc.requested"), counted(7).allocated_bytes);
             // SAFETY: as above. The trace is over, the recording continues.
             assert_eq!(unsafe { rounds(10) }, 0);
             assert_eq!(counted(7).allocations, 10_010);
@@ -220,10 +205,7 @@ fn exchange_blocks(sample: Option<NonZeroU32>) {
         None => assert!(all.iter().all(|counts| counts.allocations == 5_000)),
         Some(_) => assert!(all.iter().all(|counts| counts.allocations > 2_500)),
     }
-    assert!(
-        all.iter()
-            .all(|counts| (counts.live, counts.live_bytes) == (0, 0))
-    );
+    assert!(all.iter().all(|counts| (counts.live, counts.live_bytes) == (0, 0)));
     assert_eq!(malloc::missed(), 0);
     assert_eq!(counted(1), Counts::default());
     malloc::stop().unwrap();
@@ -235,10 +217,7 @@ fn samples_of_many_threads_estimate_what_was_allocated_and_what_is_live() {
         let (_shop, work) = work();
         let (allocate, free): (Malloc, Free) = (work.get("do_malloc"), work.get("do_free"));
         let realloc: Realloc = work.get("do_realloc");
-        assert_eq!(
-            malloc::start(&HOST, samples(NonZeroU32::new(4096))),
-            Ok(true)
-        );
+        assert_eq!(malloc::start(&HOST, samples(NonZeroU32::new(4096))), Ok(true));
         assert_eq!(malloc::sample(), Some(4096));
         let kept: usize = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..4)
@@ -258,17 +237,11 @@ fn samples_of_many_threads_estimate_what_was_allocated_and_what_is_live() {
                     })
                 })
                 .collect();
-            threads
-                .into_iter()
-                .map(|thread| thread.join().unwrap())
-                .sum()
+            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
         });
         let counts = counted(5);
         let near = |estimate: u64, exact: u64| {
-            assert!(
-                estimate.abs_diff(exact) < exact / 8,
-                "{estimate} for {exact}: {counts:?}"
-            );
+            assert!(estimate.abs_diff(exact) < exact / 8, "{estimate} for {exact}: {counts:?}");
         };
         near(counts.allocated_bytes, 80_000 * 1_008);
         near(counts.live_bytes, kept as u64 * 1_000);

@@ -26,10 +26,7 @@ fn every_word_and_every_page_as_found() {
             let inner = Trace::begin(names(), Scope::Process).unwrap();
             let during = words();
             assert_eq!(before.len(), during.len());
-            let changed = before
-                .iter()
-                .filter(|(place, word)| during[*place] != **word)
-                .count();
+            let changed = before.iter().filter(|(place, word)| during[*place] != **word).count();
             assert!(changed > 50, "{changed} words are replaced");
             assert_eq!(protections(), pages, "no page is left writable");
             drop(outer);
@@ -113,16 +110,10 @@ fn a_bare_name_is_looked_for_where_its_caller_says() {
         // SAFETY: functions of the libraries, with these types.
         unsafe {
             let handle = open(c"libmemprof_test_bare.so".as_ptr());
-            assert!(
-                !handle.is_null(),
-                "found by the RUNPATH of the library that asks"
-            );
+            assert!(!handle.is_null(), "found by the RUNPATH of the library that asks");
             symbol(handle, c"late".as_ptr()).unwrap()();
             assert!(open(c"libmemprof_test_none.so".as_ptr()).is_null());
-            assert!(
-                !libc::dlerror().is_null(),
-                "the loader's message is left to the program"
-            );
+            assert!(!libc::dlerror().is_null(), "the loader's message is left to the program");
         }
         assert_eq!(count(&trace.finish(), "memory.calloc.calls"), 1);
     });
@@ -136,11 +127,7 @@ fn start_and_stop_ten_thousand_times_among_threads_and_loads() {
         let lazy = Arc::new(shop.work("lazy", &["-Wl,-z,lazy"]));
         let plugins: Vec<_> = (0..3)
             .map(|index| {
-                let flags: &[&str] = if index == 0 {
-                    &["-Wl,-z,lazy"]
-                } else {
-                    &["-Wl,-z,now"]
-                };
+                let flags: &[&str] = if index == 0 { &["-Wl,-z,lazy"] } else { &["-Wl,-z,now"] };
                 let path = shop.build(&format!("plugin{index}"), PLUGIN, flags);
                 CString::new(path.to_str().unwrap()).unwrap()
             })
@@ -182,20 +169,10 @@ fn start_and_stop_ten_thousand_times_among_threads_and_loads() {
             })
             .collect();
         for round in 0..10_000 {
-            let tracers: &[&str] = if round % 3 == 0 {
-                &["fd", "memory"]
-            } else {
-                &["fd"]
-            };
-            let trace = Trace::begin(
-                tracers,
-                if round % 2 == 0 {
-                    Scope::Thread
-                } else {
-                    Scope::Process
-                },
-            )
-            .unwrap();
+            let tracers: &[&str] = if round % 3 == 0 { &["fd", "memory"] } else { &["fd"] };
+            let trace =
+                Trace::begin(tracers, if round % 2 == 0 { Scope::Thread } else { Scope::Process })
+                    .unwrap();
             if round % 500 == 0 {
                 // SAFETY: a function of the library, with that type.
                 assert_eq!(unsafe { pipe(3) }, 3);
@@ -204,10 +181,7 @@ fn start_and_stop_ten_thousand_times_among_threads_and_loads() {
         }
         stop.store(true, Relaxed);
         busy.into_iter().for_each(|thread| thread.join().unwrap());
-        assert!(
-            rounds.load(Relaxed) > 100 && loads.load(Relaxed) > 10,
-            "{rounds:?} {loads:?}"
-        );
+        assert!(rounds.load(Relaxed) > 100 && loads.load(Relaxed) > 10, "{rounds:?} {loads:?}");
         assert_eq!(changes(&before, &words()), [""; 0]);
         assert_eq!(protections(), pages);
     });

@@ -1,8 +1,5 @@
 //! Copies of other processes: asleep, busy, with pending signals.
-#![cfg(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64")
-))]
+#![cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 
 use std::fs;
 use std::io::Read;
@@ -29,21 +26,13 @@ impl Program {
     }
 
     fn spawn(command: &mut Command) -> Program {
-        let child = command
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .process_group(0)
-            .spawn()
-            .unwrap();
+        let child =
+            command.stdout(Stdio::null()).stderr(Stdio::null()).process_group(0).spawn().unwrap();
         let program = Program(child);
         let maps = format!("/proc/{}/maps", program.pid());
         let beginning = Instant::now();
         let is_code_of_libc = |line: &str| line.contains("r-xp") && line.contains("/libc");
-        while !fs::read_to_string(&maps)
-            .unwrap()
-            .lines()
-            .any(is_code_of_libc)
-        {
+        while !fs::read_to_string(&maps).unwrap().lines().any(is_code_of_libc) {
             assert!(beginning.elapsed() < LIMIT, "never loaded");
             thread::sleep(Duration::from_millis(1));
         }
@@ -89,9 +78,7 @@ fn parent_of_copy(program: &Program) -> u64 {
 #[test]
 fn a_sleeping_process_is_copied_and_sleeps_on() {
     let program = Program::start("exec sleep 1000");
-    program.until("asleep", |text| {
-        text.contains("sleep") && text.contains("State:\tS")
-    });
+    program.until("asleep", |text| text.contains("sleep") && text.contains("State:\tS"));
     for _ in 0..20 {
         assert_eq!(parent_of_copy(&program), program.pid() as u64);
     }
@@ -140,10 +127,7 @@ fn signals_that_come_meanwhile_are_delivered_once() {
 fn a_wait_does_not_see_the_copy() {
     let directory = tempfile::tempdir().unwrap();
     let log = directory.path().join("log");
-    let script = format!(
-        "sleep 1000 & wait $!; echo $? > {}; sleep 1000",
-        log.display()
-    );
+    let script = format!("sleep 1000 & wait $!; echo $? > {}; sleep 1000", log.display());
     let program = Program::start(&script);
     let beginning = Instant::now();
     while program.children().is_empty() {
@@ -166,9 +150,7 @@ fn a_wait_does_not_see_the_copy() {
 #[test]
 fn a_call_that_faults_ends_the_copy_alone() {
     let program = Program::start("exec sleep 1000");
-    program.until("asleep", |text| {
-        text.contains("sleep") && text.contains("State:\tS")
-    });
+    program.until("asleep", |text| text.contains("sleep") && text.contains("State:\tS"));
     let mut snapshot = Snapshot::take(program.pid()).unwrap();
     let outcome = snapshot.ask(16, NOTHING, LIMIT);
     assert!(matches!(outcome, Err(SnapshotError::Died(how)) if how.starts_with("signal 11")));
@@ -181,10 +163,7 @@ fn a_call_that_faults_ends_the_copy_alone() {
 fn what_is_not_there_is_said() {
     let program = Program::start("exec sleep 1000");
     let symbols = Symbols::of(program.pid(), &["libruby"]).unwrap();
-    assert!(matches!(
-        symbols.find("rb_during_gc"),
-        Err(SnapshotError::Missing(_))
-    ));
+    assert!(matches!(symbols.find("rb_during_gc"), Err(SnapshotError::Missing(_))));
     assert!(matches!(Snapshot::take(i32::MAX), Err(SnapshotError::Gone)));
 }
 
@@ -199,9 +178,7 @@ fn with_own_libc(directory: &Path, command: &mut Command) -> (Program, PathBuf) 
     let own = directory.join("libc.so.6");
     fs::copy(libc, &own).unwrap();
     let program = Program::spawn(command.env("LD_LIBRARY_PATH", directory));
-    program.until("asleep", |text| {
-        text.contains("sleep") && text.contains("State:\tS")
-    });
+    program.until("asleep", |text| text.contains("sleep") && text.contains("State:\tS"));
     let maps = fs::read_to_string(format!("/proc/{}/maps", program.pid())).unwrap();
     assert!(maps.contains(own.to_str().unwrap()), "{maps}");
     (program, own)
@@ -270,10 +247,7 @@ fn a_copy_does_not_hold_open_what_the_process_closes() {
         "exec 5<&0 </dev/null; until [ -e \"$0\" ]; do sleep 0.01; done; exec 5<&-; sleep 1000";
     let (mut theirs, own) = UnixStream::pair().unwrap();
     let mut command = Command::new("sh");
-    command
-        .args(["-c", script])
-        .arg(&go)
-        .stdin(OwnedFd::from(own));
+    command.args(["-c", script]).arg(&go).stdin(OwnedFd::from(own));
     let program = Program::spawn(&mut command);
     drop(command);
     let descriptor = format!("/proc/{}/fd/5", program.pid());
@@ -290,40 +264,18 @@ fn a_copy_does_not_hold_open_what_the_process_closes() {
 
 /// Makes the kernel kill the process when it calls `clone`.
 fn forbid_clone() -> std::io::Result<()> {
-    let step = |code: u32, yes, no, k| libc::sock_filter {
-        code: code as u16,
-        jt: yes,
-        jf: no,
-        k,
-    };
+    let step = |code: u32, yes, no, k| libc::sock_filter { code: code as u16, jt: yes, jf: no, k };
     let mut filter = [
         step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
-        step(
-            libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K,
-            0,
-            1,
-            libc::SYS_clone as u32,
-        ),
-        step(
-            libc::BPF_RET | libc::BPF_K,
-            0,
-            0,
-            libc::SECCOMP_RET_KILL_PROCESS,
-        ),
+        step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, libc::SYS_clone as u32),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_KILL_PROCESS),
         step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
     ];
-    let program = libc::sock_fprog {
-        len: filter.len() as u16,
-        filter: filter.as_mut_ptr(),
-    };
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
     // SAFETY: reads the program, which lives as long as the calls.
     let answer = unsafe {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-        libc::prctl(
-            libc::PR_SET_SECCOMP,
-            libc::SECCOMP_MODE_FILTER,
-            &raw const program,
-        )
+        libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program)
     };
     match answer {
         0 => Ok(()),
@@ -351,10 +303,7 @@ fn a_filter_of_system_calls_does_not_kill_a_process_that_is_copied() {
 fn a_thread_that_waits_for_the_kernel_is_not_taken_for_one_that_a_debugger_traces() {
     // The process waits for the end of a CLONE_VFORK child. The state alone does not show that: a program that is read from
     // a disk is in it, too.
-    let code = format!(
-        "syscall({}, 0x4000 | 17, 0, 0, 0, 0) or sleep 1000",
-        libc::SYS_clone
-    );
+    let code = format!("syscall({}, 0x4000 | 17, 0, 0, 0, 0) or sleep 1000", libc::SYS_clone);
     let program = Program::spawn(Command::new("perl").args(["-e", &code]));
     let beginning = Instant::now();
     while program.children().is_empty() {
@@ -372,10 +321,7 @@ fn what_has_no_memory_is_not_copied() {
     let mut child = Command::new("true").spawn().unwrap();
     let pid = child.id() as i32;
     let beginning = Instant::now();
-    while !fs::read_to_string(format!("/proc/{pid}/status"))
-        .unwrap()
-        .contains("State:\tZ")
-    {
+    while !fs::read_to_string(format!("/proc/{pid}/status")).unwrap().contains("State:\tZ") {
         assert!(beginning.elapsed() < LIMIT);
     }
     let taken = Snapshot::take(pid);

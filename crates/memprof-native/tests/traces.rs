@@ -29,9 +29,7 @@ fn nested_and_concurrent_traces() {
                 })
             })
             .collect();
-        threads
-            .into_iter()
-            .for_each(|thread| thread.join().unwrap());
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
         assert_eq!(count(&outer.finish(), "fd.read.calls"), 15);
         assert_eq!(
             count(&process.finish(), "fd.read.calls"),
@@ -107,9 +105,7 @@ fn threads_without_end() {
                     std::thread::spawn(move || assert_eq!(unsafe { rounds(3) }, 3))
                 })
                 .collect();
-            threads
-                .into_iter()
-                .for_each(|thread| thread.join().unwrap());
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
         }
         assert_eq!(count(&trace.finish(), "fd.write.calls"), 500 * 8 * 3);
     });
@@ -119,16 +115,7 @@ fn threads_without_end() {
 fn names_that_there_are() {
     assert_eq!(
         names(),
-        [
-            "fd",
-            "dns",
-            "memory",
-            "mysql",
-            "postgres",
-            "sqlite",
-            "memcache",
-            "resources"
-        ]
+        ["fd", "dns", "memory", "mysql", "postgres", "sqlite", "memcache", "resources"]
     );
     let refused = Trace::begin(&["fd", "nonsense"], Scope::Thread).unwrap_err();
     assert_eq!(refused, Refused::Unknown("nonsense".into()));
@@ -140,21 +127,9 @@ fn a_tracer_for_each_name_in_the_order_asked_for() {
     alone(|| {
         let asked = ["resources", "memory", "sqlite", "fd", "fd"];
         let report = Trace::begin(&asked, Scope::Process).unwrap().finish();
-        assert_eq!(
-            report.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
-            asked
-        );
-        assert!(
-            node(&report, "resources.utime")
-                .and_then(Node::seconds)
-                .is_some()
-        );
+        assert_eq!(report.iter().map(|(name, _)| *name).collect::<Vec<_>>(), asked);
+        assert!(node(&report, "resources.utime").and_then(Node::seconds).is_some());
         assert_eq!(node(&report, "sqlite"), Some(&Node::Map(Vec::new())));
-        assert!(
-            Trace::begin(&[], Scope::Thread)
-                .unwrap()
-                .finish()
-                .is_empty()
-        );
+        assert!(Trace::begin(&[], Scope::Thread).unwrap().finish().is_empty());
     });
 }

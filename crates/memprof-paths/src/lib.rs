@@ -185,9 +185,7 @@ fn library_start(path: &str) -> Option<usize> {
     while let Some(at) = path[..end].rfind(MARK) {
         let start = at + MARK.len();
         let directory = &path[..start - 1];
-        let named = ["/vendor_ruby", "/site_ruby"]
-            .iter()
-            .any(|name| directory.ends_with(name));
+        let named = ["/vendor_ruby", "/site_ruby"].iter().any(|name| directory.ends_with(name));
         let mut inside = start;
         let versioned = skip_segment(path, &mut inside, is_version);
         skip_segment(path, &mut inside, is_architecture);
@@ -244,8 +242,7 @@ fn is_version(name: &str) -> bool {
 
 /// True for `x86_64-linux`, `arm64-darwin23`, `x86_64-linux-gnu`.
 fn is_architecture(name: &str) -> bool {
-    name.split_once('-')
-        .is_some_and(|(cpu, _)| ARCHITECTURES.contains(&cpu))
+    name.split_once('-').is_some_and(|(cpu, _)| ARCHITECTURES.contains(&cpu))
 }
 
 #[cfg(test)]

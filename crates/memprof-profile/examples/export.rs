@@ -15,20 +15,14 @@ fn main() -> std::io::Result<()> {
     let directory = PathBuf::from(std::env::args_os().nth(1).expect("usage: export DIRECTORY"));
     let profile = sample::profile();
     fs::create_dir_all(&directory)?;
-    fs::write(
-        directory.join("report.json"),
-        profile.to_json_value().to_string(),
-    )?;
+    fs::write(directory.join("report.json"), profile.to_json_value().to_string())?;
     for (name, format) in [
         ("profile.collapsed", Format::Collapsed),
         ("profile.speedscope.json", Format::Speedscope),
         ("profile.firefox.json", Format::Firefox),
         ("profile.pprof.pb.gz", Format::Pprof),
     ] {
-        fs::write(
-            directory.join(name),
-            export(&profile, format, Value::AllocatedBytes),
-        )?;
+        fs::write(directory.join(name), export(&profile, format, Value::AllocatedBytes))?;
     }
     Ok(())
 }

@@ -85,9 +85,7 @@ impl Cells {
 
     /// The cell, if it exists and counts.
     pub fn get(&self, id: CellId) -> Option<&Cell> {
-        self.cells
-            .get(id.0 as usize)
-            .filter(|cell| cell.state == State::Active)
+        self.cells.get(id.0 as usize).filter(|cell| cell.state == State::Active)
     }
 
     /// Counts an allocation.
@@ -116,9 +114,8 @@ impl Cells {
     #[cold]
     fn freed_elsewhere(&mut self, record: Record, bytes: u64, now: u32) {
         let id = record.cell();
-        if let Some(target) = self
-            .resolve(id)
-            .and_then(|target| self.cells.get_mut(target.0 as usize))
+        if let Some(target) =
+            self.resolve(id).and_then(|target| self.cells.get_mut(target.0 as usize))
         {
             count_free(target, record, bytes, now);
         }
@@ -128,9 +125,7 @@ impl Cells {
     /// True if the cell counts or counted objects without a class.
     #[inline]
     pub fn is_hidden(&self, id: CellId) -> bool {
-        self.cells
-            .get(id.0 as usize)
-            .is_some_and(|cell| cell.hidden)
+        self.cells.get(id.0 as usize).is_some_and(|cell| cell.hidden)
     }
 
     /// Moves an object from the cell that its record refers to, `id`, to `target`.

@@ -113,18 +113,13 @@ pub struct Comparison {
 pub fn compare(before: &Side, after: &Side, measure: usize, internal: bool) -> Comparison {
     let runs = [before.runs, after.runs];
     let shown = |site: &&Site| internal || !site.internal();
-    let (old, new): (Vec<&Site>, Vec<&Site>) = (
-        before.sites.iter().filter(shown).collect(),
-        after.sites.iter().filter(shown).collect(),
-    );
+    let (old, new): (Vec<&Site>, Vec<&Site>) =
+        (before.sites.iter().filter(shown).collect(), after.sites.iter().filter(shown).collect());
     let hidden = |side: &Side| sum(side, |site| !internal && site.internal());
     let pairs = matching::pairs(&old, &new, before.sources && after.sources);
     Comparison {
         runs,
-        totals: changes(
-            &sum(before, |site| shown(&site)),
-            &sum(after, |site| shown(&site)),
-        ),
+        totals: changes(&sum(before, |site| shown(&site)), &sum(after, |site| shown(&site))),
         internal: changes(&hidden(before), &hidden(after)),
         matches: matches(&pairs),
         lines: lines(&pairs, runs, measure),
@@ -165,11 +160,7 @@ fn changes(before: &[Measures], after: &[Measures]) -> Changes {
         } else {
             (low.max(new_low), low.max(new_low))
         };
-        Change {
-            before,
-            after,
-            change: after as i64 - before as i64,
-        }
+        Change { before, after, change: after as i64 - before as i64 }
     };
     Changes {
         allocated_objects: of(0),
@@ -196,11 +187,7 @@ impl Changes {
     /// Increases before decreases, largest first; ties by the other measures.
     fn order(&self, measure: usize) -> (bool, std::cmp::Reverse<u64>, [std::cmp::Reverse<i64>; 4]) {
         let change = self.each()[measure];
-        (
-            change < 0,
-            std::cmp::Reverse(change.unsigned_abs()),
-            self.each().map(std::cmp::Reverse),
-        )
+        (change < 0, std::cmp::Reverse(change.unsigned_abs()), self.each().map(std::cmp::Reverse))
     }
 }
 
@@ -283,11 +270,7 @@ fn warnings(before: &Side, after: &Side) -> Vec<String> {
         }
     };
     differ("the Ruby", &before.runtime, &after.runtime);
-    differ(
-        "--sample",
-        &before.sample.to_string(),
-        &after.sample.to_string(),
-    );
+    differ("--sample", &before.sample.to_string(), &after.sample.to_string());
     differ("the command", &before.command, &after.command);
     if before.sample > 1 || after.sample > 1 {
         warnings.push("objects were sampled: small changes are noise".to_owned());

@@ -92,16 +92,8 @@ pub struct UnknownWord {
 
 impl fmt::Display for UnknownWord {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let UnknownWord {
-            what,
-            word,
-            choices,
-        } = self;
-        write!(
-            formatter,
-            "unknown {what} {word:?}; expected one of: {}",
-            choices.join(", ")
-        )
+        let UnknownWord { what, word, choices } = self;
+        write!(formatter, "unknown {what} {word:?}; expected one of: {}", choices.join(", "))
     }
 }
 
@@ -118,11 +110,7 @@ pub(crate) fn parse_word<T: Copy>(
         .iter()
         .position(|known| *known == word)
         .map(|index| choices[index])
-        .ok_or_else(|| UnknownWord {
-            what,
-            word: word.to_owned(),
-            choices: words,
-        })
+        .ok_or_else(|| UnknownWord { what, word: word.to_owned(), choices: words })
 }
 
 impl FromStr for Kind {
@@ -155,12 +143,7 @@ impl FromStr for Sort {
     type Err = UnknownWord;
 
     fn from_str(word: &str) -> Result<Self, UnknownWord> {
-        parse_word(
-            "order",
-            word,
-            &["memory", "objects"],
-            &[Sort::Memory, Sort::Objects],
-        )
+        parse_word("order", word, &["memory", "objects"], &[Sort::Memory, Sort::Objects])
     }
 }
 
@@ -211,27 +194,19 @@ impl Profile {
             By::Location => {
                 let files = name_ids::first_ids(self.files.iter());
                 let groups = merge(self.by_site(kind), &self.stacks, |site| {
-                    (
-                        files[self.frames[site.frame as usize].file as usize],
-                        site.line,
-                    )
+                    (files[self.frames[site.frame as usize].file as usize], site.line)
                 });
                 rank(groups, sort, limit, |&(file, line)| {
                     location(named(&self.files[file as usize]), line)
                 })
             }
             By::Method => {
-                let groups = merge(self.by_frame(kind), &self.frames, |frame| {
-                    named(&frame.method)
-                });
+                let groups = merge(self.by_frame(kind), &self.frames, |frame| named(&frame.method));
                 rank(groups, sort, limit, name)
             }
-            By::File => rank(
-                merge(self.by_file(kind), &self.files, |file| named(file)),
-                sort,
-                limit,
-                name,
-            ),
+            By::File => {
+                rank(merge(self.by_file(kind), &self.files, |file| named(file)), sort, limit, name)
+            }
             By::Gem => rank(
                 merge(self.by_file(kind), &self.files, |file| guess_gem(file)),
                 sort,
@@ -246,13 +221,11 @@ impl Profile {
     }
 
     fn by_frame(&self, kind: Kind) -> impl Iterator<Item = (u32, Amount)> {
-        self.by_site(kind)
-            .map(|(site, amount)| (self.stacks[site as usize].frame, amount))
+        self.by_site(kind).map(|(site, amount)| (self.stacks[site as usize].frame, amount))
     }
 
     fn by_file(&self, kind: Kind) -> impl Iterator<Item = (u32, Amount)> {
-        self.by_frame(kind)
-            .map(|(frame, amount)| (self.frames[frame as usize].file, amount))
+        self.by_frame(kind).map(|(frame, amount)| (self.frames[frame as usize].file, amount))
     }
 
     /// The frame of a node of the stack tree.
@@ -289,10 +262,7 @@ fn merge<'p, T, K: Eq + Hash>(
     let mut by_key = FxHashMap::default();
     for (thing, amount) in things.iter().zip(by_id) {
         if amount != Amount::default() {
-            by_key
-                .entry(key(thing))
-                .or_insert_with(Amount::default)
-                .add(amount);
+            by_key.entry(key(thing)).or_insert_with(Amount::default).add(amount);
         }
     }
     by_key
@@ -305,13 +275,9 @@ fn rank<K>(
     limit: Option<usize>,
     label: impl Fn(&K) -> String,
 ) -> Vec<GroupRow> {
-    let groups = keep_most(groups.into_iter().collect(), limit, |(_, amount)| {
-        sort.measure(*amount)
-    });
-    let rows = groups.iter().map(|(key, amount)| GroupRow {
-        label: label(key),
-        amount: *amount,
-    });
+    let groups =
+        keep_most(groups.into_iter().collect(), limit, |(_, amount)| sort.measure(*amount));
+    let rows = groups.iter().map(|(key, amount)| GroupRow { label: label(key), amount: *amount });
     let mut rows: Vec<GroupRow> = rows.collect();
     rows.sort_unstable_by(|a, b| {
         let most_first = sort.measure(b.amount).cmp(&sort.measure(a.amount));

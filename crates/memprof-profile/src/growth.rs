@@ -71,11 +71,7 @@ pub fn fit(counts: &[u64]) -> Fit {
     let slope = median(&slopes);
     let low = lower_bound(&points, &slopes);
     let enough = counts.len() >= LEAST_RUNS;
-    Fit {
-        slope,
-        low,
-        grows: enough && low > 0.0 && keeps_pace(&points) && keeps_rising(&points),
-    }
+    Fit { slope, low, grows: enough && low > 0.0 && keeps_pace(&points) && keeps_rising(&points) }
 }
 
 /// A run, or the mean of a stretch of runs, and its count.
@@ -89,19 +85,14 @@ struct Point {
 fn thin(counts: &[u64]) -> Vec<Point> {
     let points = counts.len().min(MOST_POINTS);
     let stretch = |point: usize| point * counts.len() / points..(point + 1) * counts.len() / points;
-    (0..points)
-        .map(|point| mean(counts, stretch(point)))
-        .collect()
+    (0..points).map(|point| mean(counts, stretch(point))).collect()
 }
 
 fn mean(counts: &[u64], runs: Range<usize>) -> Point {
     let length = runs.len() as f64;
     let middle = (runs.start + runs.end - 1) as f64 / 2.0;
     let sum: f64 = counts[runs].iter().map(|&count| count as f64).sum();
-    Point {
-        run: middle,
-        count: sum / length,
-    }
+    Point { run: middle, count: sum / length }
 }
 
 /// The slopes between all pairs of points, in order.
@@ -119,11 +110,7 @@ fn slopes(points: &[Point]) -> Vec<f64> {
 /// The median of sorted numbers.
 fn median(sorted: &[f64]) -> f64 {
     let middle = sorted.len() / 2;
-    if sorted.len() % 2 == 1 {
-        sorted[middle]
-    } else {
-        (sorted[middle - 1] + sorted[middle]) / 2.0
-    }
+    if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 }
 }
 
 /// The lower confidence limit of the slope at 99.9% (Gilbert 16.5, one-sided).
@@ -141,10 +128,7 @@ fn kendall_variance(points: &[Point]) -> f64 {
     let term = |n: f64| n * (n - 1.0) * (2.0 * n + 5.0);
     let mut counts: Vec<f64> = points.iter().map(|point| point.count).collect();
     counts.sort_unstable_by(f64::total_cmp);
-    let ties: f64 = counts
-        .chunk_by(|a, b| a == b)
-        .map(|equal| term(equal.len() as f64))
-        .sum();
+    let ties: f64 = counts.chunk_by(|a, b| a == b).map(|equal| term(equal.len() as f64)).sum();
     (term(points.len() as f64) - ties) / 18.0
 }
 
@@ -196,11 +180,7 @@ pub fn acceleration(counts: &[u64]) -> f64 {
         squares += added * added;
     }
     let variance = squares * (runs * runs - 1.0) / 12.0;
-    if variance > 0.0 {
-        moment / variance.sqrt()
-    } else {
-        0.0
-    }
+    if variance > 0.0 { moment / variance.sqrt() } else { 0.0 }
 }
 
 #[cfg(test)]

@@ -115,10 +115,7 @@ pub struct LiveTable {
 impl LiveTable {
     /// An empty table.
     pub fn new() -> Self {
-        LiveTable {
-            last_base: u64::MAX,
-            ..Default::default()
-        }
+        LiveTable { last_base: u64::MAX, ..Default::default() }
     }
 
     /// Number of objects in the table.
@@ -133,19 +130,14 @@ impl LiveTable {
 
     /// Memory size of the table in bytes.
     pub fn memsize(&self) -> usize {
-        self.pages
-            .iter()
-            .map(|page| page.records.capacity() * 8 + size_of::<Page>())
-            .sum::<usize>()
+        self.pages.iter().map(|page| page.records.capacity() * 8 + size_of::<Page>()).sum::<usize>()
             + self.by_base.capacity() * 16
     }
 
     /// Bytes of the slots of all objects.
     pub fn slot_bytes(&self) -> u64 {
         let pages = self.pages.iter();
-        pages
-            .map(|page| u64::from(page.live) * u64::from(page.slot_size))
-            .sum()
+        pages.map(|page| u64::from(page.live) * u64::from(page.slot_size)).sum()
     }
 
     /// Removes all objects. Keeps the memory of at most `KEPT_PAGES` pages: the next objects are mostly allocated there, too.
@@ -253,9 +245,7 @@ impl LiveTable {
 
     /// The record of the object at `address`.
     pub fn get(&self, address: u64) -> Option<Record> {
-        let page = self
-            .pages
-            .get(*self.by_base.get(&(address >> PAGE_BITS))? as usize)?;
+        let page = self.pages.get(*self.by_base.get(&(address >> PAGE_BITS))? as usize)?;
         Record::from_bits(*page.records.get(page.index(address))?)
     }
 
@@ -271,11 +261,7 @@ impl LiveTable {
 
     /// Bases (lowest addresses) of the pages with live objects, ascending.
     pub fn page_addresses(&self) -> Vec<u64> {
-        let live = |index: &u32| {
-            self.pages
-                .get(*index as usize)
-                .is_some_and(|page| page.live > 0)
-        };
+        let live = |index: &u32| self.pages.get(*index as usize).is_some_and(|page| page.live > 0);
         let mut bases: Vec<u64> = self
             .by_base
             .iter()
@@ -288,9 +274,7 @@ impl LiveTable {
 
     /// Addresses of the objects in the table, page by page, with their records.
     pub fn iter(&self) -> impl Iterator<Item = (u64, Record)> + '_ {
-        self.page_addresses()
-            .into_iter()
-            .flat_map(|base| self.iter_page(base))
+        self.page_addresses().into_iter().flat_map(|base| self.iter_page(base))
     }
 
     /// The objects of the page at `base`, ascending.

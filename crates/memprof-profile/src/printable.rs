@@ -3,10 +3,7 @@
 /// Appends `text` to `line`. Control characters, line separators, and bidirectional marks are escaped as in a Ruby literal.
 pub fn push(line: &mut String, text: &str) {
     // Branch-free, so that the compiler can vectorize it.
-    if text
-        .bytes()
-        .fold(true, |plain, byte| plain & (0x20..0x7f).contains(&byte))
-    {
+    if text.bytes().fold(true, |plain, byte| plain & (0x20..0x7f).contains(&byte)) {
         line.push_str(text);
         return;
     }

@@ -151,17 +151,11 @@ impl Recorder {
     }
 
     fn take_cells(&mut self, segment: SegmentId) -> FxHashMap<SiteId, CellId> {
-        self.by_site
-            .get_mut(segment.0 as usize)
-            .map(std::mem::take)
-            .unwrap_or_default()
+        self.by_site.get_mut(segment.0 as usize).map(std::mem::take).unwrap_or_default()
     }
 
     fn take_strings(&mut self, segment: SegmentId) -> StringCounts {
-        self.strings
-            .get_mut(segment.0 as usize)
-            .map(std::mem::take)
-            .unwrap_or_default()
+        self.strings.get_mut(segment.0 as usize).map(std::mem::take).unwrap_or_default()
     }
 
     fn strings_of(&mut self, segment: SegmentId) -> &mut StringCounts {
@@ -234,9 +228,7 @@ impl Recorder {
 
     /// An object allocated without a class got one: it counts as if it had been allocated with it. Returns its new record.
     pub fn reveal(&mut self, record: Record, class: ClassId) -> Record {
-        let counting = self
-            .counting(record)
-            .map(|(_, cell)| (cell.segment, cell.site));
+        let counting = self.counting(record).map(|(_, cell)| (cell.segment, cell.site));
         let Some((segment, site)) = counting else {
             return record;
         };
@@ -261,17 +253,13 @@ impl Recorder {
 
     fn string_target(&self, record: Record) -> Option<&Cell> {
         let cell = self.cells.get(self.cells.resolve(record.cell())?)?;
-        self.sessions
-            .get(cell.segment)
-            .filter(|segment| segment.strings)
-            .map(|_| cell)
+        self.sessions.get(cell.segment).filter(|segment| segment.strings).map(|_| cell)
     }
 
     /// A string with this value was freed.
     pub fn string_freed(&mut self, record: Record, value: &[u8]) {
-        if let Some((segment, site)) = self
-            .string_target(record)
-            .map(|cell| (cell.segment, cell.site))
+        if let Some((segment, site)) =
+            self.string_target(record).map(|cell| (cell.segment, cell.site))
         {
             self.strings_of(segment).add(value, site, 1);
         }
@@ -288,11 +276,7 @@ impl Recorder {
         let record = self.live.get(address)?;
         let (_, cell) = self.counting(record)?;
         let generation = self.generation.wrapping_sub(record.age(self.generation));
-        Some((
-            cell.site,
-            u64::from(generation),
-            self.begun.time(generation),
-        ))
+        Some((cell.site, u64::from(generation), self.begun.time(generation)))
     }
 
     /// Objects in the live table.
@@ -312,10 +296,7 @@ impl Recorder {
 
     /// True if the object with this record belongs to the session.
     pub fn sees(&self, session: SessionId, record: Record) -> bool {
-        let cell = self
-            .cells
-            .resolve(record.cell())
-            .and_then(|id| self.cells.get(id));
+        let cell = self.cells.resolve(record.cell()).and_then(|id| self.cells.get(id));
         cell.and_then(|cell| self.sessions.get(cell.segment))
             .is_some_and(|segment| segment.contains(session))
     }
@@ -376,16 +357,9 @@ impl Recorder {
     /// The cells of a session with their numbers, and how many objects each of their objects stands for.
     fn cells_of(&self, session: SessionId) -> impl Iterator<Item = (CellId, &Cell, u64)> + '_ {
         self.sessions.segments_of(session).flat_map(move |segment| {
-            let scale = u64::from(
-                self.sessions
-                    .get(segment)
-                    .map_or(1, |segment| segment.interval),
-            );
-            let cells = self
-                .by_site
-                .get(segment.0 as usize)
-                .into_iter()
-                .flat_map(|cells| cells.values());
+            let scale = u64::from(self.sessions.get(segment).map_or(1, |segment| segment.interval));
+            let cells =
+                self.by_site.get(segment.0 as usize).into_iter().flat_map(|cells| cells.values());
             cells.filter_map(move |id| Some((*id, self.cells.get(*id)?, scale)))
         })
     }
@@ -395,10 +369,7 @@ impl Recorder {
         let mut builder = ProfileBuilder::new(&self.sites);
         // Frames of two epochs may have the same text, so rows are distinguished by text.
         let mut rows: FxHashMap<(u32, u32, u32), (SiteId, SiteRow)> = FxHashMap::default();
-        let mut peak = self
-            .peak(session)
-            .map(|peak| peak.sites.clone())
-            .unwrap_or_default();
+        let mut peak = self.peak(session).map(|peak| peak.sites.clone()).unwrap_or_default();
         for (id, cell, scale) in self.cells_of(session) {
             let Some(site) = self.sites.get(cell.site) else {
                 continue;
@@ -408,20 +379,12 @@ impl Recorder {
                 (rows.entry((empty.site, empty.stack, empty.class))).or_insert((cell.site, empty));
             *first = cell.site.min(*first);
             let scaled = |amount: Amount| Amount::new(amount.objects * scale, amount.bytes * scale);
-            let retained = scaled(
-                survivors
-                    .amounts
-                    .get(id.0 as usize)
-                    .copied()
-                    .unwrap_or_default(),
-            );
+            let retained =
+                scaled(survivors.amounts.get(id.0 as usize).copied().unwrap_or_default());
             let freed = scaled(cell.freed);
             row.retained.add(retained);
             row.freed.add(freed);
-            row.allocated.add(Amount::new(
-                cell.allocated * scale,
-                freed.bytes + retained.bytes,
-            ));
+            row.allocated.add(Amount::new(cell.allocated * scale, freed.bytes + retained.bytes));
             row.ages.sum += cell.ages.sum * scale;
             row.ages.max = row.ages.max.max(cell.ages.max);
             row.peak.add(peak.remove(&cell.site).unwrap_or_default());
@@ -447,10 +410,7 @@ impl Recorder {
         let (mut allocated, mut retained, mut scale) =
             (StringCounts::default(), StringCounts::default(), 1);
         for segment in self.sessions.segments_of(session) {
-            scale = self
-                .sessions
-                .get(segment)
-                .map_or(scale, |segment| u64::from(segment.interval));
+            scale = self.sessions.get(segment).map_or(scale, |segment| u64::from(segment.interval));
             if let Some(freed) = self.strings.get(segment.0 as usize) {
                 allocated.merge(freed);
             }
@@ -460,10 +420,7 @@ impl Recorder {
             }
         }
         let mut location = |site| builder.location(site);
-        (
-            allocated.rows(scale, &mut location),
-            retained.rows(scale, &mut location),
-        )
+        (allocated.rows(scale, &mut location), retained.rows(scale, &mut location))
     }
 
     /// Memory size of the recorder in bytes.

@@ -11,10 +11,7 @@ pub struct Sampler {
 impl Sampler {
     /// Records all objects until an interval is set. `seed` chooses the sequence.
     pub fn new(seed: u64) -> Self {
-        let mut sampler = Sampler {
-            interval: 1,
-            state: 1,
-        };
+        let mut sampler = Sampler { interval: 1, state: 1 };
         sampler.reseed(seed);
         sampler
     }
@@ -99,10 +96,7 @@ mod tests {
             let bound = 5.0 * (expected * (1.0 - 1.0 / f64::from(interval))).sqrt();
             for count in taken {
                 let difference = (f64::from(count) - expected).abs();
-                assert!(
-                    difference < bound,
-                    "1 in {interval}: {count} for {expected}"
-                );
+                assert!(difference < bound, "1 in {interval}: {count} for {expected}");
             }
         }
     }

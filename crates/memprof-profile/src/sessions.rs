@@ -96,13 +96,7 @@ impl Sessions {
     pub fn open(&mut self, options: Options) -> SessionId {
         self.next += 1;
         let id = SessionId(self.next);
-        self.sessions.insert(
-            id,
-            Session {
-                options,
-                recording: true,
-            },
-        );
+        self.sessions.insert(id, Session { options, recording: true });
         if let Some(thread) = options.thread {
             let thread = self.threads.entry(thread).or_default();
             thread.sessions.push(id);
@@ -113,11 +107,7 @@ impl Sessions {
 
     /// Ends recording; the session still sees the frees of its objects. False if it was not recording.
     pub fn finish(&mut self, id: SessionId) -> bool {
-        let Some(session) = self
-            .sessions
-            .get_mut(&id)
-            .filter(|session| session.recording)
-        else {
+        let Some(session) = self.sessions.get_mut(&id).filter(|session| session.recording) else {
             return false;
         };
         session.recording = false;
@@ -205,10 +195,7 @@ impl Sessions {
                     && o.mark == segment.mark
             })
         };
-        self.segments
-            .iter()
-            .position(same)
-            .map(|index| SegmentId(index as u32))
+        self.segments.iter().position(same).map(|index| SegmentId(index as u32))
     }
 
     /// Recomputes the segment of each thread. The finest sampling and the deepest stack wanted by any session apply to all.
@@ -239,17 +226,10 @@ impl Sessions {
         }
         sessions.sort_unstable();
         sessions.dedup();
-        let strings = sessions.iter().any(|id| {
-            self.sessions
-                .get(id)
-                .is_some_and(|session| session.options.strings)
-        });
-        let segment = Segment {
-            sessions,
-            interval: self.interval,
-            strings,
-            mark,
-        };
+        let strings = sessions
+            .iter()
+            .any(|id| self.sessions.get(id).is_some_and(|session| session.options.strings));
+        let segment = Segment { sessions, interval: self.interval, strings, mark };
         if let Some(id) = self.position(&segment) {
             return Some(id);
         }
@@ -288,11 +268,7 @@ impl Sessions {
         self.threads.remove(&child);
         if let Some(thread) = self.threads.get(&parent) {
             let (sessions, segment, mark) = (thread.sessions.clone(), thread.segment, thread.mark);
-            let child_thread = Thread {
-                sessions,
-                segment,
-                mark,
-            };
+            let child_thread = Thread { sessions, segment, mark };
             self.threads.insert(child, child_thread);
         }
     }
@@ -305,10 +281,8 @@ impl Sessions {
     /// Threads moved in memory: `moved` returns their new keys.
     pub fn threads_moved(&mut self, moved: impl Fn(ThreadKey) -> Option<ThreadKey>) {
         let threads = std::mem::take(&mut self.threads);
-        self.threads = threads
-            .into_iter()
-            .filter_map(|(key, thread)| Some((moved(key)?, thread)))
-            .collect();
+        self.threads =
+            threads.into_iter().filter_map(|(key, thread)| Some((moved(key)?, thread))).collect();
     }
 
     /// The segment with this id.
@@ -356,10 +330,6 @@ impl Sessions {
     pub fn orphans(&self, alive: impl Fn(ThreadKey) -> bool) -> Vec<SessionId> {
         let orphaned =
             |session: &Session| session.options.thread.is_some_and(|thread| !alive(thread));
-        self.sessions
-            .iter()
-            .filter(|(_, session)| orphaned(session))
-            .map(|(id, _)| *id)
-            .collect()
+        self.sessions.iter().filter(|(_, session)| orphaned(session)).map(|(id, _)| *id).collect()
     }
 }

@@ -19,10 +19,7 @@ pub struct Interner<T> {
 
 impl<T> Default for Interner<T> {
     fn default() -> Self {
-        Interner {
-            ids: HashTable::new(),
-            values: Vec::new(),
-        }
+        Interner { ids: HashTable::new(), values: Vec::new() }
     }
 }
 
@@ -190,11 +187,7 @@ impl Sites {
 
     /// The stack of `frame` at `line`, called from `parent`.
     pub fn stack(&mut self, parent: Option<StackId>, frame: FrameId, line: u32) -> StackId {
-        StackId::new(self.stacks.intern(Node {
-            parent,
-            frame,
-            line,
-        }))
+        StackId::new(self.stacks.intern(Node { parent, frame, line }))
     }
 
     /// The class with this name.
@@ -235,9 +228,7 @@ impl Sites {
     /// Best known name of a method: qualified if available.
     pub fn method(&self, id: FrameId) -> &str {
         let qualified = self.methods.get(id.0 as usize).and_then(Option::as_deref);
-        qualified
-            .or_else(|| self.frame_key(id).map(|key| key.label.as_str()))
-            .unwrap_or("")
+        qualified.or_else(|| self.frame_key(id).map(|key| key.label.as_str())).unwrap_or("")
     }
 
     /// True if the site's objects have no class.
@@ -261,10 +252,7 @@ impl Sites {
         let Some(node) = self.node(id) else {
             return ("", 0);
         };
-        (
-            self.frame_key(node.frame).map_or("", |key| &*key.file),
-            node.line,
-        )
+        (self.frame_key(node.frame).map_or("", |key| &*key.file), node.line)
     }
 
     /// Without unused sites: copies `used`, everything they refer to, and `frames`.
@@ -274,10 +262,7 @@ impl Sites {
         frames: impl Iterator<Item = FrameId>,
     ) -> Kept {
         let mut kept = Kept {
-            sites: Sites {
-                epoch: self.epoch,
-                ..Sites::default()
-            },
+            sites: Sites { epoch: self.epoch, ..Sites::default() },
             by_site: FxHashMap::default(),
             by_frame: FxHashMap::default(),
         };
@@ -333,14 +318,8 @@ impl Kept {
                 wanted[caller.number() as usize] = true;
             }
         }
-        for id in (0..wanted.len())
-            .rev()
-            .filter(|id| wanted[*id])
-            .collect::<Vec<_>>()
-        {
-            let mut caller = old
-                .node(StackId::new(id as u32))
-                .and_then(|node| node.parent);
+        for id in (0..wanted.len()).rev().filter(|id| wanted[*id]).collect::<Vec<_>>() {
+            let mut caller = old.node(StackId::new(id as u32)).and_then(|node| node.parent);
             while let Some(id) = caller.filter(|caller| !wanted[caller.number() as usize]) {
                 wanted[id.number() as usize] = true;
                 caller = old.node(id).and_then(|node| node.parent);
@@ -348,12 +327,7 @@ impl Kept {
         }
         let mut moved = vec![StackId::new(0); wanted.len()];
         for (id, _) in wanted.iter().enumerate().filter(|(_, wanted)| **wanted) {
-            let Some(Node {
-                parent,
-                frame,
-                line,
-            }) = old.node(StackId::new(id as u32))
-            else {
+            let Some(Node { parent, frame, line }) = old.node(StackId::new(id as u32)) else {
                 continue;
             };
             let parent = parent.map(|parent| moved[parent.number() as usize]);
@@ -391,12 +365,7 @@ mod tests {
     use super::*;
 
     fn key(file: &str) -> FrameKey {
-        FrameKey {
-            file: file.into(),
-            label: "work".into(),
-            first_line: 1,
-            native: None,
-        }
+        FrameKey { file: file.into(), label: "work".into(), first_line: 1, native: None }
     }
 
     #[test]
@@ -411,12 +380,7 @@ mod tests {
             let outer = sites.stack(None, caller, 3);
             let place = sites.stack(Some(outer), frame, 7);
             let class = sites.anonymous_class(&format!("Class of {file}"), 2);
-            all.push(sites.site(Site {
-                class,
-                place,
-                stack: place,
-                caller: Some(outer),
-            }));
+            all.push(sites.site(Site { class, place, stack: place, caller: Some(outer) }));
         }
         let (unnamed, _) = sites.frame(key("unnamed.rb"));
         let kept = sites.keep([all[2]].into_iter(), [unnamed].into_iter());
@@ -429,10 +393,7 @@ mod tests {
         assert_eq!(kept.sites.location(node.parent.unwrap()), ("caller.rb", 3));
         assert_eq!(site.caller, node.parent);
         let frame = kept.by_frame[&unnamed];
-        assert_eq!(
-            kept.sites.frame_key(frame).unwrap().file.as_ref(),
-            "unnamed.rb"
-        );
+        assert_eq!(kept.sites.frame_key(frame).unwrap().file.as_ref(), "unnamed.rb");
         assert_eq!((kept.sites.sites.len(), kept.sites.frames.len()), (1, 3));
         assert!(kept.sites.memsize() < sites.memsize());
     }

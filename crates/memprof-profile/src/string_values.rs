@@ -55,25 +55,15 @@ impl StringCounts {
                 for (site, n) in sites {
                     *by_location.entry(location(*site)).or_default() += n * scale;
                 }
-                let mut locations: Vec<(u32, u32, u64)> = by_location
-                    .into_iter()
-                    .map(|((file, line), n)| (file, line, n))
-                    .collect();
+                let mut locations: Vec<(u32, u32, u64)> =
+                    by_location.into_iter().map(|((file, line), n)| (file, line, n)).collect();
                 locations
                     .sort_unstable_by_key(|(file, line, n)| (std::cmp::Reverse(*n), *file, *line));
                 let objects = locations.iter().map(|(_, _, n)| n).sum();
-                StringRow {
-                    value: printable(value),
-                    objects,
-                    locations,
-                }
+                StringRow { value: printable(value), objects, locations }
             })
             .collect();
-        rows.sort_unstable_by(|a, b| {
-            b.objects
-                .cmp(&a.objects)
-                .then_with(|| a.value.cmp(&b.value))
-        });
+        rows.sort_unstable_by(|a, b| b.objects.cmp(&a.objects).then_with(|| a.value.cmp(&b.value)));
         rows
     }
 }
@@ -93,10 +83,7 @@ pub fn printable(bytes: &[u8]) -> String {
         let cut_off = bytes.len() == VALUE_LIMIT
             && chunk.invalid().as_ptr_range().end == bytes.as_ptr_range().end;
         if !cut_off {
-            chunk
-                .invalid()
-                .iter()
-                .for_each(|byte| text.push_str(&format!("\\x{byte:02X}")));
+            chunk.invalid().iter().for_each(|byte| text.push_str(&format!("\\x{byte:02X}")));
         }
     }
     text

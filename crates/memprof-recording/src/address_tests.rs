@@ -5,33 +5,17 @@ use crate::tests::{assert_come_back, exported, file, summary};
 use crate::{Event, LiveBlocks, Record};
 
 fn block(node: u64, size: u64, address: u64) -> Event {
-    Event {
-        node,
-        size,
-        address,
-    }
+    Event { node, size, address }
 }
 
 /// Nodes: 1 is line 1 of `leak`, 2 is native code that line 1 called, 3 is native code alone.
 fn frames() -> Vec<Record<'static>> {
     let node = |parent, frame| Record::Node { parent, frame };
     vec![
-        Record::Start {
-            pid: 7,
-            time: 1_000,
-            command: b"app.rb",
-        },
+        Record::Start { pid: 7, time: 1_000, command: b"app.rb" },
         Record::Addresses,
-        Record::RubyFrame {
-            path: b"/app/a.rb",
-            line: 1,
-            method: b"leak",
-        },
-        Record::NativeFrame {
-            address: 0x7f00_0000_1234,
-            offset: 0x1234,
-            module: b"/lib/libpq.so",
-        },
+        Record::RubyFrame { path: b"/app/a.rb", line: 1, method: b"leak" },
+        Record::NativeFrame { address: 0x7f00_0000_1234, offset: 0x1234, module: b"/lib/libpq.so" },
         node(0, 1),
         node(1, 2),
         node(0, 2),
@@ -98,10 +82,7 @@ fn live_blocks_are_those_of_a_slow_recount() {
         .collect();
     assert!(!expected.is_empty());
     assert_eq!(located(&live), expected);
-    let methods = live
-        .places
-        .iter()
-        .map(|place| (&place.location[..], &place.method[..]));
+    let methods = live.places.iter().map(|place| (&place.location[..], &place.method[..]));
     let mut methods: Vec<_> = methods.collect();
     methods.sort_unstable();
     assert_eq!(methods, [("/app/a.rb:1", "leak"), (native, "")]);
@@ -147,8 +128,7 @@ fn an_address_may_be_allocated_again_before_the_free_of_its_reallocation() {
     ]);
     let rows = |records: &[_]| {
         let rows = located(&live(&file(records, 99))).into_iter();
-        rows.map(|(address, size, _)| (address, size))
-            .collect::<Vec<_>>()
+        rows.map(|(address, size, _)| (address, size)).collect::<Vec<_>>()
     };
     assert_eq!(rows(&records), [(16, 30), (64, 20)]);
     records.push(Record::Free(new));
@@ -188,16 +168,13 @@ fn a_damaged_file_has_the_blocks_that_were_live_before_the_damage() {
         }
         blocks.into_iter().collect::<Vec<_>>()
     };
-    let possible: Vec<_> = (0..=records.len() / 5)
-        .map(|number| before(number * 5))
-        .collect();
+    let possible: Vec<_> = (0..=records.len() / 5).map(|number| before(number * 5)).collect();
     let sizes = |bytes: &[u8]| {
         // The file may be cut off before the record that enables addresses.
         let live = live(bytes);
         let rows = live.blocks.is_some().then(|| located(&live));
         let rows = rows.unwrap_or_default().into_iter();
-        rows.map(|(address, size, _)| (address, size))
-            .collect::<Vec<_>>()
+        rows.map(|(address, size, _)| (address, size)).collect::<Vec<_>>()
     };
     for length in 17..bytes.len() {
         assert!(possible.contains(&sizes(&bytes[..length])), "{length}");
@@ -213,11 +190,8 @@ fn a_damaged_file_has_the_blocks_that_were_live_before_the_damage() {
 #[test]
 fn those_that_do_not_need_addresses_ignore_them() {
     let (records, _) = random(2_000);
-    let without: Vec<_> = records
-        .iter()
-        .filter(|record| **record != Record::Addresses)
-        .copied()
-        .collect();
+    let without: Vec<_> =
+        records.iter().filter(|record| **record != Record::Addresses).copied().collect();
     let (with, without) = (file(&records, 99), file(&without, 99));
     let (one, mut other) = (summary(&with), summary(&without));
     assert!(one.addresses && !other.addresses);
@@ -229,9 +203,6 @@ fn those_that_do_not_need_addresses_ignore_them() {
     }
     other.stacks = one.stacks.clone();
     assert_eq!(one, other);
-    assert_eq!(
-        exported(&with, Format::Heaptrack),
-        exported(&without, Format::Heaptrack)
-    );
+    assert_eq!(exported(&with, Format::Heaptrack), exported(&without, Format::Heaptrack));
     assert!(live(&without).blocks.is_none());
 }

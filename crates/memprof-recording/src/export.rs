@@ -58,10 +58,9 @@ impl FromStr for Format {
             "heaptrack" => Ok(Format::Heaptrack),
             "massif" => Ok(Format::Massif),
             "collapsed" => Ok(Format::Collapsed),
-            "speedscope" | "firefox" | "pprof" => word
-                .parse()
-                .map(Format::Profile)
-                .map_err(|_| format!("unknown format {word:?}")),
+            "speedscope" | "firefox" | "pprof" => {
+                word.parse().map(Format::Profile).map_err(|_| format!("unknown format {word:?}"))
+            }
             _ => Err(format!("unknown format {word:?}")),
         }
     }

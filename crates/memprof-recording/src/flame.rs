@@ -27,10 +27,7 @@ impl Flame {
     /// At most `most` frames of a tree.
     #[must_use]
     pub fn new(tree: &Tree<'_>, most: usize) -> Flame {
-        let mut flame = Flame {
-            names: vec!["all".to_string()],
-            ..Flame::default()
-        };
+        let mut flame = Flame { names: vec!["all".to_string()], ..Flame::default() };
         let mut names: FxHashMap<String, usize> = FxHashMap::default();
         // No frame has more bytes than its caller, so the largest come first. Ties are broken by order of discovery.
         let mut left = BinaryHeap::from([(tree.branch(0).bytes, Reverse(0), 0)]);

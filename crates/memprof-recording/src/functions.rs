@@ -81,10 +81,7 @@ impl Function {
             let (bare, name) = names(frame);
             *known.entry(name).or_insert_with_key(|name| {
                 is_wanted.push(wanted.is_some_and(|wanted| wanted == bare || wanted == name));
-                functions.push(Function {
-                    name: name.clone(),
-                    ..Function::default()
-                });
+                functions.push(Function { name: name.clone(), ..Function::default() });
                 functions.len() as u32 - 1
             })
         };

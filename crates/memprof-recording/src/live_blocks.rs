@@ -59,13 +59,8 @@ impl LiveBlocks {
     /// If it is not a recording, or can't be read.
     pub fn read(input: &mut dyn Read, until: u64) -> Result<LiveBlocks, Error> {
         let mut sums = Sums::new(&Selection::default());
-        let mut live = Live {
-            until,
-            ..Live::default()
-        };
-        let end = read(input, &mut |record| {
-            sums.add(record).is_some() && live.add(record)
-        })?;
+        let mut live = Live { until, ..Live::default() };
+        let end = read(input, &mut |record| sums.add(record).is_some() && live.add(record))?;
         let summary = sums.finish(end);
         let ended = summary.complete && !live.is_over;
         let mut places = Places::default();

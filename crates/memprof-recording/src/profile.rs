@@ -17,11 +17,7 @@ pub fn of(summary: &Summary, value: Value) -> Profile {
     let frames = stacks.frames.iter().map(|frame| match frame {
         Frame::Ruby { path, line, method } => profile::Frame {
             file: files.intern(path.clone()),
-            method: if method.is_empty() {
-                format!("{path}:{line}")
-            } else {
-                method.clone()
-            },
+            method: if method.is_empty() { format!("{path}:{line}") } else { method.clone() },
             first_line: 0,
             native: false,
         },

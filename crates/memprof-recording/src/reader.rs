@@ -60,11 +60,7 @@ pub fn read(input: &mut dyn Read, visit: &mut dyn FnMut(Record<'_>) -> bool) -> 
     loop {
         let mut length = [0; 4];
         if fill(input, &mut length)? < length.len() {
-            return Ok(if is_complete {
-                End::Complete
-            } else {
-                End::Open
-            });
+            return Ok(if is_complete { End::Complete } else { End::Open });
         }
         let length = u32::from_le_bytes(length) as usize;
         if is_complete || length > MOST_PACKED {

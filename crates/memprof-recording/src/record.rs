@@ -176,11 +176,7 @@ impl Record<'_> {
                 put_text(out, path);
                 put_text(out, method);
             }
-            Record::NativeFrame {
-                address,
-                offset,
-                module,
-            } => {
+            Record::NativeFrame { address, offset, module } => {
                 head(out, NATIVE_FRAME, offset);
                 put(out, address);
                 put_text(out, module);
@@ -189,11 +185,7 @@ impl Record<'_> {
                 head(out, NODE, parent);
                 put(out, frame);
             }
-            Record::Name {
-                frame,
-                distance,
-                function,
-            } => {
+            Record::Name { frame, distance, function } => {
                 head(out, NAME, frame);
                 put(out, distance);
                 put_text(out, function);
@@ -232,10 +224,7 @@ struct Numbers<'a>(&'a [u8]);
 impl<'a> Records<'a> {
     pub fn new(block: &'a [u8], addresses: &'a mut Addresses) -> Records<'a> {
         addresses.begin_block();
-        Records {
-            numbers: Numbers(block),
-            addresses,
-        }
+        Records { numbers: Numbers(block), addresses }
     }
 
     /// The next record; None at the end, or if it is invalid: then bytes remain.
@@ -258,33 +247,21 @@ impl<'a> Records<'a> {
         let head = numbers.number()?;
         let number = head >> KIND_BITS;
         let event = |numbers: &mut Numbers<'_>, addresses: &mut Addresses| {
-            Some(Event {
-                node: number,
-                size: numbers.number()?,
-                address: addresses.take(numbers)?,
-            })
+            Some(Event { node: number, size: numbers.number()?, address: addresses.take(numbers)? })
         };
         Some(match head & ((1 << KIND_BITS) - 1) {
             ALLOCATION => Record::Allocation(event(numbers, self.addresses)?),
             FREE => Record::Free(event(numbers, self.addresses)?),
-            CLOCK => Record::Clock {
-                ms: number,
-                rss: numbers.number()?,
-            },
-            RUBY_FRAME => Record::RubyFrame {
-                line: number,
-                path: numbers.text()?,
-                method: numbers.text()?,
-            },
+            CLOCK => Record::Clock { ms: number, rss: numbers.number()? },
+            RUBY_FRAME => {
+                Record::RubyFrame { line: number, path: numbers.text()?, method: numbers.text()? }
+            }
             NATIVE_FRAME => Record::NativeFrame {
                 offset: number,
                 address: numbers.number()?,
                 module: numbers.text()?,
             },
-            NODE => Record::Node {
-                parent: number,
-                frame: numbers.number()?,
-            },
+            NODE => Record::Node { parent: number, frame: numbers.number()? },
             NAME => Record::Name {
                 frame: number,
                 distance: numbers.number()?,
@@ -295,16 +272,12 @@ impl<'a> Records<'a> {
                 time: numbers.number()?,
                 command: numbers.text()?,
             },
-            _ if number == SAMPLES => Record::Samples {
-                period: numbers.number()?,
-            },
+            _ if number == SAMPLES => Record::Samples { period: numbers.number()? },
             _ if number == ADDRESSES => {
                 self.addresses.are_there = true;
                 Record::Addresses
             }
-            _ if number == END => Record::End {
-                missed: numbers.number()?,
-            },
+            _ if number == END => Record::End { missed: numbers.number()? },
             _ => return None,
         })
     }

@@ -11,22 +11,11 @@ fn recording(period: u64) -> Vec<Record<'static>> {
     let small = block(1, 100);
     let large = block(1, 1 << 20);
     vec![
-        Record::Start {
-            pid: 7,
-            time: 0,
-            command: b"app.rb",
-        },
+        Record::Start { pid: 7, time: 0, command: b"app.rb" },
         Record::Samples { period },
         Record::Clock { ms: 0, rss: 0 },
-        Record::RubyFrame {
-            path: b"/app/a.rb",
-            line: 3,
-            method: b"",
-        },
-        Record::Node {
-            parent: 0,
-            frame: 1,
-        },
+        Record::RubyFrame { path: b"/app/a.rb", line: 3, method: b"" },
+        Record::Node { parent: 0, frame: 1 },
         Record::Allocation(large),
         Record::Allocation(small),
         Record::Allocation(small),
@@ -54,17 +43,10 @@ fn samples_count_for_what_they_stand_for() {
     assert_eq!(summary.locations[0].counts, expected);
     let scale = Scale::new(Some(PERIOD));
     assert_eq!(scale.bytes(2 * scale.weight(100).bytes), 8_292);
-    let calls: Vec<_> = summary
-        .sizes
-        .iter()
-        .map(|class| class.allocations)
-        .collect();
+    let calls: Vec<_> = summary.sizes.iter().map(|class| class.allocations).collect();
     assert_eq!(calls, [83, 1]);
     let first = summary.timeline[0];
-    assert_eq!(
-        (first.live_bytes, first.allocations),
-        (8_292 + (1 << 20), 84)
-    );
+    assert_eq!((first.live_bytes, first.allocations), (8_292 + (1 << 20), 84));
 }
 
 #[test]
@@ -83,10 +65,7 @@ fn exports_call_their_numbers_estimates() {
     let text = exported(&bytes, Format::Heaptrack);
     assert!(text.contains(&format!("\n# {note}\n")), "{text}");
     let text = exported(&bytes, Format::Massif);
-    assert!(
-        text.starts_with(&format!("desc: memprof malloc, {note}\n")),
-        "{text}"
-    );
+    assert!(text.starts_with(&format!("desc: memprof malloc, {note}\n")), "{text}");
     let text = exported(&bytes, Format::Profile(profile::Format::Speedscope));
     assert!(text.contains(&format!("app.rb, {note}")), "{text}");
 }

@@ -22,10 +22,7 @@ impl Weight {
     #[inline(always)]
     #[must_use]
     pub fn of_block(size: u64) -> Weight {
-        Weight {
-            blocks: 1,
-            bytes: size,
-        }
+        Weight { blocks: 1, bytes: size }
     }
 
     /// Weight of a sample. As in the sampler, a block of zero bytes counts as one byte.
@@ -98,10 +95,7 @@ mod tests {
     fn a_block_much_larger_than_the_period_stands_for_itself() {
         let scale = Scale::new(Some(1 << 19));
         let weight = scale.weight(1 << 30);
-        assert_eq!(
-            (scale.blocks(weight.blocks), scale.bytes(weight.bytes)),
-            (1, 1 << 30)
-        );
+        assert_eq!((scale.blocks(weight.blocks), scale.bytes(weight.bytes)), (1, 1 << 30));
         // A block of zero bytes counts as a block.
         assert!(scale.blocks(scale.weight(0).blocks) >= 500_000);
         assert_eq!(scale.weight(0).bytes, 0);

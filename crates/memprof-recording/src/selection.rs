@@ -59,11 +59,7 @@ impl Pattern {
             Some(rest) => (rest, true),
             None => (text, false),
         };
-        Pattern {
-            pieces: text.split('*').map(str::to_owned).collect(),
-            at_start,
-            at_end,
-        }
+        Pattern { pieces: text.split('*').map(str::to_owned).collect(), at_start, at_end }
     }
 
     fn matches(&self, text: &str) -> bool {
@@ -72,11 +68,7 @@ impl Pattern {
         for (at, piece) in self.pieces.iter().enumerate() {
             if at == last && self.at_end {
                 let is_whole = at == 0 && self.at_start;
-                return if is_whole {
-                    rest == piece
-                } else {
-                    rest.ends_with(piece.as_str())
-                };
+                return if is_whole { rest == piece } else { rest.ends_with(piece.as_str()) };
             }
             let found = if at == 0 && self.at_start {
                 rest.starts_with(piece.as_str()).then_some(0)
@@ -146,11 +138,7 @@ mod tests {
             ("a*a$", "a", false),
         ];
         for (pattern, text, expected) in cases {
-            assert_eq!(
-                Pattern::new(pattern).matches(text),
-                expected,
-                "{pattern} {text}"
-            );
+            assert_eq!(Pattern::new(pattern).matches(text), expected, "{pattern} {text}");
         }
     }
 
@@ -159,11 +147,7 @@ mod tests {
         let parse = |text: &str| text.parse::<Suppressions>();
         assert_eq!(parse("# known\n\n  leak:libpq \n").unwrap().0.len(), 1);
         for text in ["race:libpq", "leak:", "libpq"] {
-            assert!(
-                parse(&format!("leak:a\n{text}"))
-                    .unwrap_err()
-                    .starts_with("line 2 is no")
-            );
+            assert!(parse(&format!("leak:a\n{text}")).unwrap_err().starts_with("line 2 is no"));
         }
     }
 }

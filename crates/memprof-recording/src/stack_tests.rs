@@ -7,11 +7,7 @@ use crate::{
 };
 
 fn ruby(line: u64, method: &'static str) -> Record<'static> {
-    Record::RubyFrame {
-        path: b"/app/a.rb",
-        line,
-        method: method.as_bytes(),
-    }
+    Record::RubyFrame { path: b"/app/a.rb", line, method: method.as_bytes() }
 }
 
 fn node(parent: u64, frame: u64) -> Record<'static> {
@@ -21,19 +17,11 @@ fn node(parent: u64, frame: u64) -> Record<'static> {
 /// main calls import, which allocates itself (100), in parse (1,000) and in libpq (20); main also calls parse (5).
 fn recording() -> Vec<Record<'static>> {
     let mut records = vec![
-        Record::Start {
-            pid: 7,
-            time: 0,
-            command: b"app.rb",
-        },
+        Record::Start { pid: 7, time: 0, command: b"app.rb" },
         ruby(1, "<main>"),
         ruby(3, "import"),
         ruby(9, "parse"),
-        Record::NativeFrame {
-            address: 0x1234,
-            offset: 0x34,
-            module: b"/lib/libpq.so",
-        },
+        Record::NativeFrame { address: 0x1234, offset: 0x34, module: b"/lib/libpq.so" },
         node(0, 1),
         node(1, 2),
         node(2, 3),
@@ -80,10 +68,7 @@ fn operator_new_allocates_for_its_caller() {
         row.map(|row| row.counts.allocated_bytes)
     };
     // Its caller may be unknown.
-    assert_eq!(
-        (bytes("(fill+"), bytes("(operator new+")),
-        (Some(10), Some(5))
-    );
+    assert_eq!((bytes("(fill+"), bytes("(operator new+")), (Some(10), Some(5)));
     assert_eq!(rows.len(), 2);
 }
 
@@ -115,20 +100,14 @@ fn a_location_is_the_innermost_line_of_ruby() {
     assert!(summary.callers);
     let mut rows: Vec<_> = summary.locations.iter().collect();
     rows.sort_by_key(|row| row.counts.peak_bytes);
-    let plain: Vec<_> = rows
-        .iter()
-        .map(|row| (row.location.as_str(), row.counts.peak_bytes))
-        .collect();
+    let plain: Vec<_> =
+        rows.iter().map(|row| (row.location.as_str(), row.counts.peak_bytes)).collect();
     assert_eq!(plain, [("/app/a.rb:3", 120), ("/app/a.rb:9", 1_005)]);
 }
 
 #[test]
 fn a_location_is_not_the_vms_own_code() {
-    let frame = |path: &str, line| Frame::Ruby {
-        path: path.into(),
-        line,
-        method: String::new(),
-    };
+    let frame = |path: &str, line| Frame::Ruby { path: path.into(), line, method: String::new() };
     let stacks = Stacks {
         frames: vec![
             frame("<internal:gem_prelude>", 2),
@@ -136,12 +115,7 @@ fn a_location_is_not_the_vms_own_code() {
             frame("<internal:marshal>", 34),
             Frame::Native(Native::default()),
         ],
-        nodes: (0..4)
-            .map(|frame: u32| Node {
-                parent: frame.checked_sub(1),
-                frame,
-            })
-            .collect(),
+        nodes: (0..4).map(|frame: u32| Node { parent: frame.checked_sub(1), frame }).collect(),
         counts: Vec::new(),
     };
     let locations: Vec<String> = (0..4).map(|node| stacks.location(node)).collect();
@@ -171,11 +145,7 @@ fn a_tree_goes_down_to_what_was_called_and_up_to_the_callers() {
         row(0, MAIN, 20),
     ];
     assert_eq!(rows(Direction::BottomUp, 0), expected);
-    let expected = [
-        row(0, MAIN, 1_125),
-        row(1, IMPORT, 1_120),
-        row(2, PARSE, 1_000),
-    ];
+    let expected = [row(0, MAIN, 1_125), row(1, IMPORT, 1_120), row(2, PARSE, 1_000)];
     assert_eq!(rows(Direction::TopDown, 21), expected);
 }
 
@@ -194,15 +164,9 @@ fn exports_have_callers() {
         n0: 5 in 1 place, below massif's threshold (1.00%)\n";
     assert!(massif.contains(expected), "{massif}");
     let heaptrack = exported(&bytes, Format::Heaptrack);
-    assert!(
-        heaptrack.contains("t 1 0\nt 2 1\nt 3 2\nt 4 2\nt 3 1\n"),
-        "{heaptrack}"
-    );
+    assert!(heaptrack.contains("t 1 0\nt 2 1\nt 3 2\nt 4 2\nt 3 1\n"), "{heaptrack}");
     let speedscope = exported(&bytes, "speedscope".parse().unwrap());
-    assert!(
-        speedscope.contains("\"import\"") && speedscope.contains("[2,1,3,0]"),
-        "{speedscope}"
-    );
+    assert!(speedscope.contains("\"import\"") && speedscope.contains("[2,1,3,0]"), "{speedscope}");
 }
 
 #[test]
@@ -232,10 +196,8 @@ fn a_random_tree_adds_up() {
         *expected.entry(names.join(";")).or_default() += size;
     }
     let bytes = file(&records, 500);
-    let lines: String = expected
-        .iter()
-        .map(|(stack, bytes)| format!("{stack} {bytes}\n"))
-        .collect();
+    let lines: String =
+        expected.iter().map(|(stack, bytes)| format!("{stack} {bytes}\n")).collect();
     assert_eq!(exported(&bytes, Format::Collapsed), lines);
     let summary = summary(&bytes);
     for direction in [Direction::TopDown, Direction::BottomUp] {
@@ -256,12 +218,7 @@ fn a_flame_graph_has_the_largest_frames() {
     let summary = summary(&file(&recording(), 100));
     let tree = Tree::new(&summary.stacks, Direction::TopDown, Value::Peak);
     let flame = Flame::new(&tree, 100);
-    let names = [
-        "all",
-        "<main> (/app/a.rb:1)",
-        "import (/app/a.rb:3)",
-        "parse (/app/a.rb:9)",
-    ];
+    let names = ["all", "<main> (/app/a.rb:1)", "import (/app/a.rb:3)", "parse (/app/a.rb:9)"];
     assert_eq!(flame.names[..4], names);
     assert_eq!(flame.names[4..], ["libpq.so+0x34"]);
     let frames = [
@@ -290,24 +247,16 @@ fn stacks_of_one_location_are_counted_alone() {
     other.stacks.only_at("/app/a.rb:3");
     assert_eq!(other.stacks.total().allocated_bytes, 120);
     let rows = Tree::new(&summary.stacks, Direction::BottomUp, Value::Peak).rows(1);
-    let rows: Vec<_> = rows
-        .iter()
-        .map(|row| (row.level, row.depth, row.bytes))
-        .collect();
-    assert_eq!(
-        rows,
-        [(0, 0, 1_005), (1, 1, 1_000), (2, 1, 1_000), (1, 1, 5)]
-    );
+    let rows: Vec<_> = rows.iter().map(|row| (row.level, row.depth, row.bytes)).collect();
+    assert_eq!(rows, [(0, 0, 1_005), (1, 1, 1_000), (2, 1, 1_000), (1, 1, 5)]);
 }
 
 #[test]
 fn functions_have_their_own_bytes_and_those_of_what_they_called() {
     let stacks = summary(&file(&recording(), 100)).stacks;
     let all = Function::all(&stacks, Value::Peak, None);
-    let plain: Vec<_> = all
-        .iter()
-        .map(|one| (one.name.as_str(), one.self_bytes, one.bytes))
-        .collect();
+    let plain: Vec<_> =
+        all.iter().map(|one| (one.name.as_str(), one.self_bytes, one.bytes)).collect();
     let expected = [
         ("<main> (/app/a.rb)", 0, 1_125),
         ("import (/app/a.rb)", 100, 1_120),
@@ -315,24 +264,15 @@ fn functions_have_their_own_bytes_and_those_of_what_they_called() {
         ("libpq.so+0x34", 20, 20),
     ];
     assert_eq!(plain, expected);
-    assert!(
-        all.iter()
-            .all(|one| one.callers.is_none() && one.callees.is_none())
-    );
+    assert!(all.iter().all(|one| one.callers.is_none() && one.callees.is_none()));
     let neighbors = |rows: &[(&str, u64)]| -> Option<Vec<Neighbor>> {
-        let one = |&(name, bytes): &(&str, u64)| Neighbor {
-            name: name.to_owned(),
-            bytes,
-        };
+        let one = |&(name, bytes): &(&str, u64)| Neighbor { name: name.to_owned(), bytes };
         Some(rows.iter().map(one).collect())
     };
     for name in ["import", "import (/app/a.rb)"] {
         let found = Function::all(&stacks, Value::Peak, Some(name));
         assert_eq!(found.len(), 1);
-        assert_eq!(
-            found[0].callers,
-            neighbors(&[("<main> (/app/a.rb)", 1_120)])
-        );
+        assert_eq!(found[0].callers, neighbors(&[("<main> (/app/a.rb)", 1_120)]));
         let callees = [("parse (/app/a.rb)", 1_000), ("libpq.so+0x34", 20)];
         assert_eq!(found[0].callees, neighbors(&callees));
     }
@@ -357,9 +297,6 @@ fn a_function_that_calls_itself_counts_once_a_stack() {
     let bytes = |of: &Option<Vec<Neighbor>>| -> Vec<u64> {
         of.iter().flatten().map(|one| one.bytes).collect()
     };
-    assert_eq!(
-        (import.bytes, bytes(&import.callers)),
-        (1_127, vec![1_127, 7])
-    );
+    assert_eq!((import.bytes, bytes(&import.callers)), (1_127, vec![1_127, 7]));
     assert_eq!(bytes(&import.callees), [1_007, 20]);
 }

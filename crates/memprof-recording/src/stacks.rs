@@ -96,10 +96,7 @@ impl Native {
     /// JIT-compiled code, as one frame.
     #[must_use]
     pub fn jit() -> Native {
-        Native {
-            module: Native::JIT.to_owned(),
-            ..Native::default()
-        }
+        Native { module: Native::JIT.to_owned(), ..Native::default() }
     }
 
     /// Whether it is C++'s `operator new` or `new[]`, which allocates for its caller.
@@ -123,14 +120,7 @@ impl Native {
     }
 
     fn place(&self) -> String {
-        let Native {
-            address,
-            module,
-            offset,
-            function,
-            distance,
-            ..
-        } = self;
+        let Native { address, module, offset, function, distance, .. } = self;
         match (module.as_str(), function.as_str()) {
             ("", "") => format!("[{address:#x}]"),
             (Native::JIT, _) => module.clone(),
@@ -316,15 +306,10 @@ impl Stacks {
         let mut rows: Vec<Row> = Vec::new();
         let mut places: FxHashMap<String, usize> = FxHashMap::default();
         for (node, counts) in &self.counts {
-            let place = *places
-                .entry(self.location(*node))
-                .or_insert_with_key(|location| {
-                    rows.push(Row {
-                        location: location.clone(),
-                        ..Row::default()
-                    });
-                    rows.len() - 1
-                });
+            let place = *places.entry(self.location(*node)).or_insert_with_key(|location| {
+                rows.push(Row { location: location.clone(), ..Row::default() });
+                rows.len() - 1
+            });
             rows[place].counts.add(counts);
         }
         rows

@@ -123,18 +123,9 @@ impl Sums {
                 let (path, method) = (text(path), text(method));
                 self.frame(size, Frame::Ruby { path, line, method })
             }
-            Record::NativeFrame {
-                address,
-                offset,
-                module,
-            } => {
+            Record::NativeFrame { address, offset, module } => {
                 let module = text(module);
-                let native = Native {
-                    address,
-                    offset,
-                    module,
-                    ..Native::default()
-                };
+                let native = Native { address, offset, module, ..Native::default() };
                 self.frame(native.module.len(), Frame::Native(native))
             }
             Record::Node { parent, frame } => {
@@ -152,11 +143,7 @@ impl Sums {
                 self.places.push(0);
                 Some(())
             }
-            Record::Name {
-                frame,
-                distance,
-                function,
-            } => {
+            Record::Name { frame, distance, function } => {
                 let frame = usize::try_from(frame).ok()?.checked_sub(1)?;
                 self.text += function.len();
                 let Frame::Native(native) = self.frames.get_mut(frame)? else {
@@ -200,11 +187,7 @@ impl Sums {
     /// Starts the range: resets counts of calls, but keeps live blocks.
     fn forget_calls(&mut self) {
         for counters in &mut self.counters {
-            (
-                counters.allocations,
-                counters.allocated_bytes,
-                counters.temporary,
-            ) = (0, 0, 0);
+            (counters.allocations, counters.allocated_bytes, counters.temporary) = (0, 0, 0);
         }
         self.sizes.fill((0, 0));
         (self.allocations, self.allocated_bytes, self.temporary) = (0, 0, 0);

@@ -50,12 +50,7 @@ fn name_by(frames: &mut [Frame], debug_files: &Path, mut inlined: Option<&mut In
     }
     for (path, frames) in modules {
         // A damaged file has no names.
-        let _ = name_in(
-            Path::new(&path),
-            frames,
-            debug_files,
-            inlined.as_deref_mut(),
-        );
+        let _ = name_in(Path::new(&path), frames, debug_files, inlined.as_deref_mut());
     }
     for frame in frames {
         if let Frame::Native(native) = frame {
@@ -86,10 +81,7 @@ fn name_in(
         return None;
     }
     unknown.sort_unstable_by_key(|(_, native)| native.offset);
-    let mut wanted = Wanted {
-        base,
-        frames: unknown,
-    };
+    let mut wanted = Wanted { base, frames: unknown };
     // An installed library rarely has a symbol table.
     elf.each_function(|symbol| wanted.add(&symbol));
     let has_lines = elf.has_lines();
@@ -102,11 +94,7 @@ fn name_in(
     if let Some(debug) = &debug {
         debug.each_function(|symbol| wanted.add(&symbol));
     }
-    let with_lines = if has_lines {
-        Some(&elf)
-    } else {
-        debug.as_ref()
-    };
+    let with_lines = if has_lines { Some(&elf) } else { debug.as_ref() };
     let mut frames: Vec<_> = known.into_iter().chain(wanted.frames).collect();
     add_lines(with_lines?, base, &mut frames);
     if let Some(inlined) = inlined {
@@ -125,10 +113,7 @@ fn add_lines(elf: &Elf<'_>, base: u64, frames: &mut [(usize, &mut Native)]) {
     frames.sort_unstable_by_key(|(_, native)| native.offset);
     let mut lines: Vec<Line> = frames
         .iter()
-        .map(|(_, native)| Line {
-            address: address(base, native),
-            found: None,
-        })
+        .map(|(_, native)| Line { address: address(base, native), found: None })
         .collect();
     // Results from before the damage are valid.
     let _ = line_table::find(elf, &mut lines);

@@ -3,51 +3,21 @@ use std::io::Cursor;
 use crate::export::{Format, Value, export};
 use crate::{BlockWriter, Error, Event, Record, Selection, Summary, read};
 
-const A: Event = Event {
-    node: 1,
-    size: 1000,
-    address: 0,
-};
-const B: Event = Event {
-    node: 2,
-    size: 24,
-    address: 0,
-};
+const A: Event = Event { node: 1, size: 1000, address: 0 };
+const B: Event = Event { node: 2, size: 24, address: 0 };
 
 /// A block of a recording without addresses.
 pub(crate) fn block(node: u64, size: u64) -> Event {
-    Event {
-        node,
-        size,
-        address: 0,
-    }
+    Event { node, size, address: 0 }
 }
 
 fn frames() -> Vec<Record<'static>> {
     vec![
-        Record::Start {
-            pid: 7,
-            time: 1_700_000_000_000,
-            command: b"app.rb",
-        },
-        Record::RubyFrame {
-            path: b"/app/a.rb",
-            line: 3,
-            method: b"",
-        },
-        Record::NativeFrame {
-            address: 0x7f00_0000_1234,
-            offset: 0x1234,
-            module: b"/lib/libpq.so",
-        },
-        Record::Node {
-            parent: 0,
-            frame: 1,
-        },
-        Record::Node {
-            parent: 0,
-            frame: 2,
-        },
+        Record::Start { pid: 7, time: 1_700_000_000_000, command: b"app.rb" },
+        Record::RubyFrame { path: b"/app/a.rb", line: 3, method: b"" },
+        Record::NativeFrame { address: 0x7f00_0000_1234, offset: 0x1234, module: b"/lib/libpq.so" },
+        Record::Node { parent: 0, frame: 1 },
+        Record::Node { parent: 0, frame: 2 },
     ]
 }
 
@@ -76,11 +46,7 @@ fn recording() -> Vec<Record<'static>> {
         Record::Free(B),
         Record::Allocation(B),
         Record::Clock { ms: 20, rss: 8_000 },
-        Record::Name {
-            frame: 2,
-            distance: 4,
-            function: b"PQexec",
-        },
+        Record::Name { frame: 2, distance: 4, function: b"PQexec" },
         Record::End { missed: 2 },
     ]);
     records
@@ -123,19 +89,12 @@ fn sums_have_the_peak_and_what_made_it_up() {
     assert_eq!((total.leaked, total.leaked_bytes), (3, 1_048));
     let row = |name| summary.locations.iter().find(|row| row.location == name);
     let ruby = row("/app/a.rb:3").unwrap();
-    assert_eq!(
-        (ruby.counts.peak_bytes, ruby.counts.leaked_bytes),
-        (2_000, 1_000)
-    );
+    assert_eq!((ruby.counts.peak_bytes, ruby.counts.leaked_bytes), (2_000, 1_000));
     let native = row("/lib/libpq.so(PQexec+0x4) [0x7f0000001234]").unwrap();
     let native = native.counts;
     assert_eq!((native.peak_bytes, native.leaked_bytes), (24, 48));
     assert_eq!((native.temporary, native.allocations), (1, 3));
-    let sizes: Vec<_> = summary
-        .sizes
-        .iter()
-        .map(|one| (one.up_to, one.allocations))
-        .collect();
+    let sizes: Vec<_> = summary.sizes.iter().map(|one| (one.up_to, one.allocations)).collect();
     assert_eq!(sizes, [(32, 3), (1024, 2)]);
     let live: Vec<_> = summary.timeline.iter().map(|one| one.live_bytes).collect();
     // Events after a clock happened up to then.
@@ -180,31 +139,18 @@ fn a_peak_is_that_of_a_slow_recount() {
 fn a_range_counts_what_happened_in_it_and_keeps_what_was_live() {
     let bytes = file(&recording(), 4);
     let part = |from_ms, to_ms| {
-        let selection = Selection {
-            from_ms,
-            to_ms,
-            ..Selection::default()
-        };
+        let selection = Selection { from_ms, to_ms, ..Selection::default() };
         Summary::read_part(&mut &bytes[..], &selection).unwrap()
     };
     let late = part(10, None);
     // One block of A was freed, and B allocated, freed and allocated.
-    assert_eq!(
-        (late.total.allocations, late.total.allocated_bytes),
-        (2, 48)
-    );
+    assert_eq!((late.total.allocations, late.total.allocated_bytes), (2, 48));
     assert_eq!((late.total.peak_bytes, late.peak_ms), (2_024, 10));
     assert_eq!(late.total.leaked_bytes, 1_048);
     let early = part(0, Some(10));
-    assert_eq!(
-        (early.total.allocations, early.total.leaked_bytes),
-        (5, 1_048)
-    );
+    assert_eq!((early.total.allocations, early.total.leaked_bytes), (5, 1_048));
     let start = part(0, Some(9));
-    assert_eq!(
-        (start.total.allocations, start.total.leaked_bytes),
-        (3, 2_024)
-    );
+    assert_eq!((start.total.allocations, start.total.leaked_bytes), (3, 2_024));
     assert_eq!(part(100, None).total.allocations, 0);
     assert_eq!(part(0, None), summary(&bytes));
 }
@@ -213,18 +159,12 @@ fn a_range_counts_what_happened_in_it_and_keeps_what_was_live() {
 fn known_leaks_are_not_counted() {
     let bytes = file(&recording(), 4);
     let part = |text: &str| {
-        let selection = Selection {
-            suppressions: text.parse().unwrap(),
-            ..Selection::default()
-        };
+        let selection = Selection { suppressions: text.parse().unwrap(), ..Selection::default() };
         Summary::read_part(&mut &bytes[..], &selection).unwrap()
     };
     let without = part("leak:PQ*c$\n");
     assert_eq!((without.suppressed, without.suppressed_bytes), (2, 48));
-    assert_eq!(
-        (without.total.leaked, without.total.leaked_bytes),
-        (1, 1_000)
-    );
+    assert_eq!((without.total.leaked, without.total.leaked_bytes), (1, 1_000));
     assert_eq!(without.total.peak_bytes, 2_024);
     assert_eq!(part("leak:a.rb:3").suppressed_bytes, 1_000);
     assert_eq!(part("leak:none"), summary(&bytes));
@@ -268,24 +208,10 @@ fn what_cannot_be_is_damage() {
         Record::Allocation(block(9, 1)),
         Record::Allocation(block(0, 1)),
         Record::Free(A),
-        Record::Node {
-            parent: 0,
-            frame: 3,
-        },
-        Record::Node {
-            parent: 9,
-            frame: 1,
-        },
-        Record::Name {
-            frame: 0,
-            distance: 0,
-            function: b"",
-        },
-        Record::Name {
-            frame: 1,
-            distance: 0,
-            function: b"not native",
-        },
+        Record::Node { parent: 0, frame: 3 },
+        Record::Node { parent: 9, frame: 1 },
+        Record::Name { frame: 0, distance: 0, function: b"" },
+        Record::Name { frame: 1, distance: 0, function: b"not native" },
     ];
     for record in bad {
         let mut records = frames();
@@ -349,14 +275,7 @@ fn collapsed_lines_are_ranked() {
 #[test]
 fn what_is_damaged_or_cut_off_is_exported_as_far_as_it_goes() {
     let bytes = file(&recording(), 4);
-    for format in [
-        "heaptrack",
-        "massif",
-        "collapsed",
-        "speedscope",
-        "firefox",
-        "pprof",
-    ] {
+    for format in ["heaptrack", "massif", "collapsed", "speedscope", "firefox", "pprof"] {
         let format: Format = format.parse().unwrap();
         for length in 17..bytes.len() {
             exported_bytes(&bytes[..length], format);

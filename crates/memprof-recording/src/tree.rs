@@ -81,18 +81,9 @@ pub struct TreeRow {
 
 impl TreeRow {
     fn new(frame: &Frame, (depth, level): (usize, usize), bytes: u64) -> TreeRow {
-        let row = TreeRow {
-            depth,
-            level,
-            bytes,
-            location: frame.location(),
-            ..TreeRow::default()
-        };
+        let row = TreeRow { depth, level, bytes, location: frame.location(), ..TreeRow::default() };
         match frame {
-            Frame::Ruby { method, .. } => TreeRow {
-                method: method.clone(),
-                ..row
-            },
+            Frame::Ruby { method, .. } => TreeRow { method: method.clone(), ..row },
             Frame::Native(native) if native.is_jit() => row,
             Frame::Native(native) => TreeRow {
                 function: native.function.clone(),
@@ -124,11 +115,7 @@ impl<'a> Tree<'a> {
         let mut first: FxHashMap<String, u32> = FxHashMap::default();
         let frames = stacks.frames.iter().zip(0..);
         let same = frames.map(|(frame, at)| *first.entry(frame.label()).or_insert(at));
-        let mut tree = Tree {
-            stacks,
-            same: same.collect(),
-            branches: vec![Branch::default()],
-        };
+        let mut tree = Tree { stacks, same: same.collect(), branches: vec![Branch::default()] };
         let mut path: Vec<u32> = Vec::new();
         for (node, counts) in &stacks.counts {
             let bytes = value.of(counts);
@@ -152,10 +139,7 @@ impl<'a> Tree<'a> {
             let next = self.branches.len();
             at = *self.branches[at].children.entry(frame).or_insert(next);
             if at == next {
-                self.branches.push(Branch {
-                    frame,
-                    ..Branch::default()
-                });
+                self.branches.push(Branch { frame, ..Branch::default() });
             }
             self.branches[at].bytes += bytes;
         }

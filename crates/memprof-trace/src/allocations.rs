@@ -72,20 +72,14 @@ impl Allocations {
             if self.all.len() >= MOST && !self.all.contains_key(&key) {
                 continue;
             }
-            self.all
-                .entry(key)
-                .or_default()
-                .add(line.objects, line.bytes);
+            self.all.entry(key).or_default().add(line.objects, line.bytes);
         }
     }
 
     /// See [`first`].
     pub fn finish(self, limit: usize) -> (Vec<AllocationRow>, u64) {
         let rows = self.all.into_iter();
-        first(
-            rows.map(|((location, class), totals)| totals.row(location, class)),
-            limit,
-        )
+        first(rows.map(|((location, class), totals)| totals.row(location, class)), limit)
     }
 }
 

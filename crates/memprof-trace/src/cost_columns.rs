@@ -31,11 +31,7 @@ pub struct Columns {
 
 impl Default for Columns {
     fn default() -> Self {
-        Columns {
-            file: SpooledTempFile::new(IN_MEMORY),
-            written: 0,
-            columns: Vec::new(),
-        }
+        Columns { file: SpooledTempFile::new(IN_MEMORY), written: 0, columns: Vec::new() }
     }
 }
 

@@ -48,16 +48,13 @@ impl<'a> Entry<'a> {
         }
         let costs = costs(&mut line);
         let possible = |number: &Number| number.float().abs() <= LARGEST;
-        costs
-            .iter()
-            .all(|(_, number)| possible(number))
-            .then_some(Entry {
-                line,
-                costs,
-                start,
-                statements,
-                allocations,
-            })
+        costs.iter().all(|(_, number)| possible(number)).then_some(Entry {
+            line,
+            costs,
+            start,
+            statements,
+            allocations,
+        })
     }
 
     /// Controller and action, or otherwise method and path without ids.
@@ -75,15 +72,9 @@ impl<'a> Entry<'a> {
     pub fn path(&self) -> String {
         let request = &self.line.request;
         let path = request.path.as_ref();
-        let path = path
-            .or(request.request_path.as_ref())
-            .or(request.uri.as_ref());
+        let path = path.or(request.request_path.as_ref()).or(request.uri.as_ref());
         let Some(path) = path else {
-            return self
-                .line
-                .command
-                .clone()
-                .unwrap_or_else(|| "block".to_owned());
+            return self.line.command.clone().unwrap_or_else(|| "block".to_owned());
         };
         let path = path.split('?').next().unwrap_or_default();
         match &request.method {
@@ -150,11 +141,7 @@ fn is_id(part: &str) -> bool {
 
 fn microseconds(start: Number) -> Option<i64> {
     let whole = start.float().trunc();
-    let unit = if start.float() < YOUNGEST {
-        1000.0
-    } else {
-        1.0
-    };
+    let unit = if start.float() < YOUNGEST { 1000.0 } else { 1.0 };
     ((whole * unit).abs() < LATEST).then(|| match start {
         Number::Int(value) => value * unit as i64,
         Number::Float(_) => whole as i64 * unit as i64,
@@ -180,10 +167,7 @@ fn costs<'a>(line: &mut Line<'a>) -> Vec<(Cow<'a, str>, Number)> {
     let old = in_milliseconds(line);
     let time = line.time.as_ref().and_then(Value::number);
     let mut costs = Costs(Vec::with_capacity(2 * line.tracers.len() + 2));
-    costs.set(
-        "time",
-        time.map_or(Number::Int(0), |time| time.seconds(old)),
-    );
+    costs.set("time", time.map_or(Number::Int(0), |time| time.seconds(old)));
     for (name, tracer) in line.tracers.drain(..) {
         match &*name {
             "objects" => {
@@ -231,9 +215,9 @@ fn calls_kind<'a>(tracer: &str) -> Cow<'a, str> {
 
 fn plus(one: Number, other: Number) -> Number {
     match (one, other) {
-        (Number::Int(one), Number::Int(other)) => one
-            .checked_add(other)
-            .map_or(Number::Float(one as f64 + other as f64), Number::Int),
+        (Number::Int(one), Number::Int(other)) => {
+            one.checked_add(other).map_or(Number::Float(one as f64 + other as f64), Number::Int)
+        }
         _ => Number::Float(one.float() + other.float()),
     }
 }

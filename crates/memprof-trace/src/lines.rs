@@ -28,13 +28,7 @@ pub enum Found<'l> {
 
 impl<R: Read> Lines<R> {
     pub fn new(input: R) -> Lines<R> {
-        Lines {
-            input,
-            buffer: vec![0; WINDOW],
-            begin: 0,
-            end: 0,
-            done: 0,
-        }
+        Lines { input, buffer: vec![0; WINDOW], begin: 0, end: 0, done: 0 }
     }
 
     /// The next line without its line feed, its offset, and that of the following line; `None` at the end.

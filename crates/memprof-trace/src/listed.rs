@@ -73,10 +73,7 @@ impl<'de> Maps<'de> for Element {
         Ok(match (sql, location) {
             _ if !possible => Element::Other,
             (Some(sql), _) => Element::Statement(Statement { sql, ..statement }),
-            (None, Some(location)) => Element::Allocation(Allocation {
-                location,
-                ..allocation
-            }),
+            (None, Some(location)) => Element::Allocation(Allocation { location, ..allocation }),
             (None, None) => Element::Other,
         })
     }

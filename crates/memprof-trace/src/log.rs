@@ -132,9 +132,7 @@ impl Log {
         let end = next.map_or(self.costs.len(), |next| next.first_cost);
         let range = self.requests[request].first_cost..end;
         let kinds = self.cost_kinds[range.clone()].iter();
-        kinds
-            .map(|&kind| u32::from(kind))
-            .zip(self.costs[range].iter().copied())
+        kinds.map(|&kind| u32::from(kind)).zip(self.costs[range].iter().copied())
     }
 
     /// Cost of a request for one kind.

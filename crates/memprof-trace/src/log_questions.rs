@@ -24,12 +24,7 @@ pub enum Question {
     /// Costs of the requests.
     Costs { within: Within },
     /// Groups of requests, highest cost of a kind first.
-    Groups {
-        within: Within,
-        by: By,
-        sort: String,
-        limit: usize,
-    },
+    Groups { within: Within, by: By, sort: String, limit: usize },
     /// The most costly requests; with `only`, those of one group.
     Worst {
         within: Within,
@@ -141,20 +136,10 @@ impl Log {
                 let all = self.all_costs(&self.within(within));
                 serde_json::to_string(&all)
             }
-            Question::Groups {
-                within,
-                by,
-                sort,
-                limit,
-            } => serde_json::to_string(&self.groups(&self.within(within), by, &sort, limit)),
-            Question::Worst {
-                within,
-                by,
-                only,
-                sort,
-                limit,
-                offset,
-            } => {
+            Question::Groups { within, by, sort, limit } => {
+                serde_json::to_string(&self.groups(&self.within(within), by, &sort, limit))
+            }
+            Question::Worst { within, by, only, sort, limit, offset } => {
                 let mut chosen = self.within(within);
                 if let Some(name) = only {
                     chosen.retain(|&request| self.name(request, by) == name);
@@ -215,9 +200,7 @@ impl Log {
             }
         }
         let names = self.kinds.names().iter().zip(values);
-        names
-            .filter_map(|(name, values)| Cost::of(name, values, requests.len() as u64))
-            .collect()
+        names.filter_map(|(name, values)| Cost::of(name, values, requests.len() as u64)).collect()
     }
 
     fn groups(&self, requests: &[usize], by: By, sort: &str, limit: usize) -> Groups {
@@ -246,25 +229,17 @@ impl Log {
             cost,
             costs: self.all_costs(&requests),
         });
-        Groups {
-            groups: groups.collect(),
-            more,
-        }
+        Groups { groups: groups.collect(), more }
     }
 
     fn worst(&self, chosen: Vec<usize>, sort: &str, limit: usize, offset: usize) -> Worst<'_> {
         let kind = self.kinds.find(sort);
         let total = chosen.len();
-        let mut costs: Vec<(Number, usize)> = chosen
-            .into_iter()
-            .map(|request| (self.cost(request, kind), request))
-            .collect();
+        let mut costs: Vec<(Number, usize)> =
+            chosen.into_iter().map(|request| (self.cost(request, kind), request)).collect();
         costs.sort_unstable_by(|one, other| other.0.compare(&one.0).then(one.1.cmp(&other.1)));
         let part = costs.into_iter().skip(offset).take(limit);
-        Worst {
-            total,
-            requests: part.map(|(_, request)| self.row(request)).collect(),
-        }
+        Worst { total, requests: part.map(|(_, request)| self.row(request)).collect() }
     }
 
     fn row(&self, request: usize) -> Row<'_> {
@@ -283,11 +258,7 @@ impl Log {
         let kind = self.kinds.find(sort);
         let (from, to) = self.period()?;
         let each = (seconds(to - from) / count as f64).max(SHORTEST);
-        let none = Part {
-            requests: 0,
-            max: Number::Int(0),
-            line: None,
-        };
+        let none = Part { requests: 0, max: Number::Int(0), line: None };
         let mut parts = vec![none; count];
         for (number, request) in self.requests.iter().enumerate() {
             let Some(start) = request.start else { continue };
@@ -300,11 +271,7 @@ impl Log {
                 part.line = Some(request.place.line);
             }
         }
-        Some(Timeline {
-            from,
-            seconds: each,
-            parts,
-        })
+        Some(Timeline { from, seconds: each, parts })
     }
 
     fn sum_of_statements(&self, requests: &[usize], limit: usize) -> SumOfStatements {
@@ -319,10 +286,7 @@ impl Log {
         let rows = all.into_iter();
         let rows = rows.map(|((sql, caller), totals)| totals.row(text(sql), caller.map(text)));
         let (statements, more_statements) = statements::first(rows, limit);
-        SumOfStatements {
-            statements,
-            more_statements,
-        }
+        SumOfStatements { statements, more_statements }
     }
 
     fn sum_of_allocations(&self, requests: &[usize], limit: usize) -> SumOfAllocations {
@@ -337,18 +301,13 @@ impl Log {
         let rows = all.into_iter();
         let rows = rows.map(|((location, class), totals)| totals.row(text(location), text(class)));
         let (allocations, more_allocations) = allocations::first(rows, limit);
-        SumOfAllocations {
-            allocations,
-            more_allocations,
-        }
+        SumOfAllocations { allocations, more_allocations }
     }
 
     fn request(&self, line: u64) -> Option<One<'_>> {
         let request = self.find(line)?;
-        let mut ranks: Vec<(u32, Number, i64)> = self
-            .numbered_costs(request)
-            .map(|(kind, cost)| (kind, cost, 1))
-            .collect();
+        let mut ranks: Vec<(u32, Number, i64)> =
+            self.numbered_costs(request).map(|(kind, cost)| (kind, cost, 1)).collect();
         for other in 0..self.requests.len() {
             for (kind, cost, rank) in &mut ranks {
                 *rank += i64::from(self.cost(other, Some(*kind)).compare(cost).is_gt());

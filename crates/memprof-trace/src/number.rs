@@ -33,11 +33,7 @@ impl Number {
 
     /// Converts to seconds from milliseconds, or from seconds.
     pub fn seconds(self, milliseconds: bool) -> Number {
-        if milliseconds {
-            Number::Float(self.float() * 0.001)
-        } else {
-            self
-        }
+        if milliseconds { Number::Float(self.float() * 0.001) } else { self }
     }
 
     pub fn compare(&self, other: &Number) -> Ordering {
@@ -77,11 +73,8 @@ impl Sum {
         };
         let value = number.float();
         let next = sum + value;
-        let rest = if sum.abs() >= value.abs() {
-            (sum - next) + value
-        } else {
-            (value - next) + sum
-        };
+        let rest =
+            if sum.abs() >= value.abs() { (sum - next) + value } else { (value - next) + sum };
         self.float = Some((next, lost + rest));
     }
 

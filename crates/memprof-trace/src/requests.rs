@@ -27,18 +27,10 @@ pub fn each(
     mut visit: impl FnMut(Place, Option<Entry<'_>>) -> io::Result<()>,
 ) -> io::Result<()> {
     let mut lines = Lines::new(input);
-    let mut place = Place {
-        line: 0,
-        offset: 0,
-        length: 0,
-    };
+    let mut place = Place { line: 0, offset: 0, length: 0 };
     let mut reported = 0;
     while let Some((found, offset, end)) = lines.next()? {
-        place = Place {
-            line: place.line + 1,
-            offset,
-            length: end - offset,
-        };
+        place = Place { line: place.line + 1, offset, length: end - offset };
         match &found {
             Found::Text(text) if is_blank(text) => continue,
             Found::Text(text) => visit(place, Line::read(text).and_then(Entry::of))?,
@@ -53,6 +45,5 @@ pub fn each(
 }
 
 fn is_blank(text: &str) -> bool {
-    text.bytes()
-        .all(|byte| byte.is_ascii_whitespace() || byte == 0 || byte == 0x0b)
+    text.bytes().all(|byte| byte.is_ascii_whitespace() || byte == 0 || byte == 0x0b)
 }

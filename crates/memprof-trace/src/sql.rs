@@ -138,8 +138,7 @@ impl Text {
     /// `?, ?` becomes `?`, and `(?), (?)` becomes `(?)`.
     fn fold(&mut self, item: &[u8]) {
         let before = |text: &'_ [u8], end: &[u8]| {
-            text.strip_suffix(end)
-                .map(|rest| rest.trim_ascii_end().len())
+            text.strip_suffix(end).map(|rest| rest.trim_ascii_end().len())
         };
         let folded = before(&self.out, item)
             .and_then(|size| before(&self.out[..size], b","))

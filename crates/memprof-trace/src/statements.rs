@@ -100,10 +100,7 @@ impl Statements {
     /// See [`first`].
     pub fn finish(self, limit: usize) -> (Vec<Row>, u64) {
         let rows = self.all.into_iter();
-        first(
-            rows.map(|((sql, caller), totals)| totals.row(sql, caller)),
-            limit,
-        )
+        first(rows.map(|((sql, caller), totals)| totals.row(sql, caller)), limit)
     }
 }
 

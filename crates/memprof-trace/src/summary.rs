@@ -247,9 +247,7 @@ impl Reader {
             path: entry.path(),
             status: entry.status(),
             start: entry.start.map(time::text),
-            costs: costs
-                .map(|(kind, cost)| (kind.to_string(), *cost))
-                .collect(),
+            costs: costs.map(|(kind, cost)| (kind.to_string(), *cost)).collect(),
         };
         if full {
             self.worst.pop();
@@ -306,11 +304,8 @@ impl Reader {
 
     /// The costs of all requests, and those of some groups.
     fn costs(&mut self, groups: &[u32]) -> io::Result<(Vec<Cost>, Vec<Vec<Cost>>)> {
-        let places: FxHashMap<u32, usize> = groups
-            .iter()
-            .enumerate()
-            .map(|(place, &group)| (group, place))
-            .collect();
+        let places: FxHashMap<u32, usize> =
+            groups.iter().enumerate().map(|(place, &group)| (group, place)).collect();
         let mut all = Vec::new();
         let mut of_groups = vec![Vec::new(); groups.len()];
         for kind in 0..self.kinds.names().len() as u32 {

@@ -5,11 +5,7 @@ use crate::number::{Number, Sum};
 use crate::{By, Options, Summary, read};
 
 fn summary(text: &str, sort: &str) -> Summary {
-    let options = Options {
-        by: By::Path,
-        sort: sort.to_owned(),
-        limit: 3,
-    };
+    let options = Options { by: By::Path, sort: sort.to_owned(), limit: 3 };
     read(text.as_bytes(), options, |_| ()).expect("a summary")
 }
 
@@ -25,9 +21,7 @@ fn sums_up_groups_and_requests() {
     let text = request("/a?x=1", "1.0") + &request("/b", "3") + &request("/a?x=2", "0.5");
     let summary = summary(&text, "time");
     let groups = summary.groups.iter();
-    let groups: Vec<_> = groups
-        .map(|group| (&*group.name, group.requests, group.cost))
-        .collect();
+    let groups: Vec<_> = groups.map(|group| (&*group.name, group.requests, group.cost)).collect();
     let (three, one) = (Number::Int(3), Number::Float(1.5));
     assert_eq!(groups, [("GET /b", 1, three), ("GET /a", 2, one)]);
     let lines: Vec<u64> = summary.worst.iter().map(|row| row.line).collect();
@@ -87,25 +81,14 @@ fn sums_up_statements_by_text_and_caller() {
     let summary = summary(&text.concat(), "time");
     assert_eq!(summary.requests, 5);
     let rows = summary.statements.iter();
-    let rows: Vec<_> = rows
-        .map(|row| (&*row.sql, row.requests, row.n_plus_one, row.slowest))
-        .collect();
+    let rows: Vec<_> =
+        rows.map(|row| (&*row.sql, row.requests, row.n_plus_one, row.slowest)).collect();
     let (none, two) = (Number::Int(0), Number::Int(2));
-    assert_eq!(
-        rows,
-        [("c", 1, 1, none), ("a", 2, 0, two), ("b", 1, 0, none)]
-    );
+    assert_eq!(rows, [("c", 1, 1, none), ("a", 2, 0, two), ("b", 1, 0, none)]);
     assert_eq!(summary.statements[1].time, Number::Float(4.5));
     assert_eq!(summary.statements[1].caller.as_deref(), Some("x:1"));
-    let costs: Vec<_> = summary
-        .costs
-        .iter()
-        .map(|cost| (&*cost.kind, cost.total))
-        .collect();
-    assert_eq!(
-        costs,
-        [("sql", Number::Int(5)), ("sql_calls", Number::Int(45))]
-    );
+    let costs: Vec<_> = summary.costs.iter().map(|cost| (&*cost.kind, cost.total)).collect();
+    assert_eq!(costs, [("sql", Number::Int(5)), ("sql_calls", Number::Int(45))]);
 }
 
 #[test]
@@ -119,16 +102,8 @@ fn adds_up_the_lines_that_allocate() {
         )
     };
     let text = [
-        format!(
-            "[{},{}]",
-            line("a.rb:1", "String", "3"),
-            line("a.rb:1", "Array", "2")
-        ),
-        format!(
-            "[{},{},7]",
-            line("a.rb:1", "String", "4"),
-            line("b.rb:2", "Hash", "1e300")
-        ),
+        format!("[{},{}]", line("a.rb:1", "String", "3"), line("a.rb:1", "Array", "2")),
+        format!("[{},{},7]", line("a.rb:1", "String", "4"), line("b.rb:2", "Hash", "1e300")),
         "{\"error\":\"broken\"}".to_owned(),
         "[{\"sql\":\"select 1\"}]".to_owned(),
     ];
@@ -136,15 +111,7 @@ fn adds_up_the_lines_that_allocate() {
     let summary = summary(&text, "objects");
     assert_eq!((summary.requests, summary.broken), (4, 0));
     let rows = summary.allocations.iter();
-    let rows = rows.map(|row| {
-        (
-            &*row.location,
-            &*row.class,
-            row.requests,
-            row.objects,
-            row.bytes,
-        )
-    });
+    let rows = rows.map(|row| (&*row.location, &*row.class, row.requests, row.objects, row.bytes));
     assert_eq!(
         rows.collect::<Vec<_>>(),
         [
@@ -169,11 +136,7 @@ fn groups_paths_without_their_ids() {
         "/",
     ];
     let text: String = paths.iter().map(|path| request(path, "1")).collect();
-    let options = Options {
-        by: By::Action,
-        sort: "time".to_owned(),
-        limit: 20,
-    };
+    let options = Options { by: By::Action, sort: "time".to_owned(), limit: 20 };
     let summary = read(text.as_bytes(), options, |_| ()).expect("a summary");
     let mut names: Vec<_> = summary.groups.iter().map(|group| &*group.name).collect();
     names.sort_unstable();
@@ -219,9 +182,7 @@ fn gives_percentiles_of_more_requests_than_stay_in_memory() {
 fn sums_are_compensated() {
     let sum: Sum = (0..10).map(|_| Number::Float(0.1)).collect();
     assert_eq!(sum.total(), Number::Float(1.0));
-    let sum: Sum = [Number::Int(i64::MAX), Number::Int(1)]
-        .into_iter()
-        .collect();
+    let sum: Sum = [Number::Int(i64::MAX), Number::Int(1)].into_iter().collect();
     assert_eq!(sum.total(), Number::Float(9_223_372_036_854_775_808.0));
 }
 

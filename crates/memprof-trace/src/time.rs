@@ -4,10 +4,8 @@ const DAY: i64 = 86_400;
 
 /// Formats microseconds since the epoch, in UTC.
 pub fn text(microseconds: i64) -> String {
-    let (seconds, fraction) = (
-        microseconds.div_euclid(1_000_000),
-        microseconds.rem_euclid(1_000_000),
-    );
+    let (seconds, fraction) =
+        (microseconds.div_euclid(1_000_000), microseconds.rem_euclid(1_000_000));
     let (year, month, day) = date(seconds.div_euclid(DAY));
     let second = seconds.rem_euclid(DAY);
     let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);

@@ -22,11 +22,7 @@ impl Times {
     }
 
     pub fn total(&self, milliseconds: bool) -> Number {
-        if milliseconds {
-            self.milliseconds.total()
-        } else {
-            self.seconds.total()
-        }
+        if milliseconds { self.milliseconds.total() } else { self.seconds.total() }
     }
 }
 
@@ -70,17 +66,11 @@ impl Tracer {
     pub fn calls_and_time(&self, milliseconds: bool) -> (Number, Number) {
         if self.calls.is_none() && self.queries.is_none() {
             let parts = &self.parts;
-            return (
-                parts.calls_and_queries.total(),
-                parts.times.total(milliseconds),
-            );
+            return (parts.calls_and_queries.total(), parts.times.total(milliseconds));
         }
         let own = [self.calls, self.queries];
         let calls: Sum = own.into_iter().map(Option::unwrap_or_default).collect();
-        (
-            calls.total(),
-            self.time.unwrap_or_default().seconds(milliseconds),
-        )
+        (calls.total(), self.time.unwrap_or_default().seconds(milliseconds))
     }
 
     /// Requested bytes, and number of requests.

@@ -53,21 +53,15 @@ impl Choice {
         let mut nodes = wanted.clone();
         if options.min_retained > 0 {
             let retained = heap.retained()?;
-            wanted
-                .iter()
-                .filter(|&id| retained.get(id) < options.min_retained)
-                .for_each(|id| {
-                    nodes.remove(id);
-                });
+            wanted.iter().filter(|&id| retained.get(id) < options.min_retained).for_each(|id| {
+                nodes.remove(id);
+            });
         }
         if let Some(depth) = options.depth {
             let levels = levels(heap, heap.dominators()?);
-            wanted
-                .iter()
-                .filter(|&id| levels[id as usize] > depth)
-                .for_each(|id| {
-                    nodes.remove(id);
-                });
+            wanted.iter().filter(|&id| levels[id as usize] > depth).for_each(|id| {
+                nodes.remove(id);
+            });
         }
         let limit = options.limit.unwrap_or(limit);
         if nodes.count() > limit {
@@ -79,11 +73,7 @@ impl Choice {
                 nodes.insert(node);
             });
         }
-        let mut choice = Choice {
-            nodes,
-            objects,
-            ..Choice::default()
-        };
+        let mut choice = Choice { nodes, objects, ..Choice::default() };
         if objects < u64::from(heap.len()) {
             choice.fold(heap, &wanted)?;
         } else {
@@ -136,10 +126,8 @@ impl Choice {
                 size: sizes.fold(0, u64::saturating_add),
             });
         }
-        let above = |node: u32| {
-            tree.parent_of(node)
-                .map_or(NONE, |parent| nearest[parent as usize])
-        };
+        let above =
+            |node: u32| tree.parent_of(node).map_or(NONE, |parent| nearest[parent as usize]);
         self.tops = self
             .nodes
             .iter()
@@ -178,10 +166,7 @@ fn greatest(heap: &Heap, nodes: &BitSet, limit: usize) -> io::Result<BitSet> {
     if limit < ranked.len() {
         ranked.select_nth_unstable(limit);
     }
-    Ok(BitSet::of(
-        nodes.length(),
-        ranked.into_iter().take(limit).map(|(_, _, node)| node),
-    ))
+    Ok(BitSet::of(nodes.length(), ranked.into_iter().take(limit).map(|(_, _, node)| node)))
 }
 
 /// Included nodes that dropped nodes reference, but their nearest included dominator does not: without a link they
@@ -194,10 +179,7 @@ fn links(graph: &Graph<'_>, nodes: &BitSet, above: impl Fn(u32) -> u32) -> Vec<(
         }
     }
     for node in nodes.iter() {
-        for target in graph
-            .edges(node)
-            .filter(|&target| target != node && above(target) == node)
-        {
+        for target in graph.edges(node).filter(|&target| target != node && above(target) == node) {
             lost.remove(target);
         }
     }

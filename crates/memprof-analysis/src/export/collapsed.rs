@@ -20,12 +20,7 @@ pub(super) fn write(heap: &Heap, options: &Options<'_>, out: &mut dyn Write) -> 
     let (frames, counts) = Frames::new(heap, options, LIMIT)?;
     let names: Vec<String> = frames.names.iter().map(|name| escaped(name)).collect();
     let mut out = Out::new(out);
-    for (frame, index) in frames
-        .frames
-        .iter()
-        .zip(0..)
-        .filter(|(frame, _)| frame.own > 0)
-    {
+    for (frame, index) in frames.frames.iter().zip(0..).filter(|(frame, _)| frame.own > 0) {
         for (depth, &step) in frames.path(index).iter().enumerate() {
             out.push(if depth > 0 { ";" } else { "" });
             out.push(&names[frames.frames[step as usize].name as usize]);

@@ -35,16 +35,11 @@ pub(super) fn objects(
         number(&mut out, row.generation);
         out.push(",");
         text(&mut out, row.site.map_or("", |site| heap.name(site.file)));
-        number(
-            &mut out,
-            row.site.map(|site| site.line).filter(|&line| line > 0),
-        );
+        number(&mut out, row.site.map(|site| site.line).filter(|&line| line > 0));
         out.push(",");
         text(
             &mut out,
-            row.site
-                .and_then(|site| site.method)
-                .map_or("", |method| heap.name(method)),
+            row.site.and_then(|site| site.method).map_or("", |method| heap.name(method)),
         );
         number(&mut out, row.length);
         out.push(",");
@@ -80,10 +75,7 @@ pub(super) fn references(
         out.flush_if_full()
     })?;
     out.finish()?;
-    Ok(Counts {
-        references: count,
-        ..table.counts()
-    })
+    Ok(Counts { references: count, ..table.counts() })
 }
 
 fn number(out: &mut Out<'_>, number: Option<impl itoa::Integer>) {

@@ -93,10 +93,7 @@ impl Documents<'_, '_, '_> {
     fn root(&mut self, node: u32) {
         self.out.push("{\"_id\":");
         id(&mut self.out.text, self.heap, node);
-        let name = self
-            .heap
-            .category(node)
-            .map_or("", |category| &category.name);
+        let name = self.heap.category(node).map_or("", |category| &category.name);
         self.text(",\"type\":\"root\",\"root\":", name);
     }
 

@@ -43,11 +43,7 @@ pub(super) fn write(heap: &Heap, options: &Options<'_>, out: &mut dyn Write) -> 
             9.0 + 19.0 * part,
             1.0 + 3.0 * part
         ));
-        out.push(if node.kind == "more" {
-            ", style=\"rounded,dashed\"];\n"
-        } else {
-            "];\n"
-        });
+        out.push(if node.kind == "more" { ", style=\"rounded,dashed\"];\n" } else { "];\n" });
         out.flush_if_full()
     })?;
     let counts = drawing.edges(|edge| {
@@ -56,11 +52,7 @@ pub(super) fn write(heap: &Heap, options: &Options<'_>, out: &mut dyn Write) -> 
         out.push(" -> n");
         out.number(edge.to);
         text(&mut out, " [label=\"", edge.label);
-        out.push(if edge.way {
-            "\", style=dashed];\n"
-        } else {
-            "\"];\n"
-        });
+        out.push(if edge.way { "\", style=dashed];\n" } else { "\"];\n" });
         out.flush_if_full()
     })?;
     out.push("}\n");
@@ -80,11 +72,7 @@ fn bytes(bytes: u64) -> String {
         size /= 1024.0;
         unit = next;
     }
-    if unit == "B" {
-        format!("{bytes} B")
-    } else {
-        format!("{size:.1} {unit}")
-    }
+    if unit == "B" { format!("{bytes} B") } else { format!("{size:.1} {unit}") }
 }
 
 fn text(out: &mut Out<'_>, before: &str, text: &str) {

@@ -46,10 +46,8 @@ impl<'h> Drawing<'h> {
         let mut choice = Choice::new(heap, options, limit)?;
         // The super root would be one more dot, connected to all shared objects.
         choice.nodes.remove(heap.root());
-        let (drawn, lost): (Vec<More>, Vec<More>) = choice
-            .more
-            .iter()
-            .partition(|more| more.owner != heap.root());
+        let (drawn, lost): (Vec<More>, Vec<More>) =
+            choice.more.iter().partition(|more| more.owner != heap.root());
         choice.left_out += lost.iter().map(|more| more.objects).sum::<u64>();
         choice.more = drawn;
         Ok(Drawing {
@@ -63,13 +61,7 @@ impl<'h> Drawing<'h> {
     /// The largest retained size of a node.
     pub fn most(&self) -> io::Result<u64> {
         let retained = self.heap.retained()?;
-        Ok(self
-            .choice
-            .nodes
-            .iter()
-            .map(|node| retained.get(node))
-            .max()
-            .unwrap_or(0))
+        Ok(self.choice.nodes.iter().map(|node| retained.get(node)).max().unwrap_or(0))
     }
 
     /// Visits all nodes.
@@ -132,13 +124,7 @@ impl<'h> Drawing<'h> {
             count += row.len() as u64;
             row.sort_by_key(|&(target, _)| target);
             for same in row.chunk_by(|one, other| one.0 == other.0) {
-                visit(&Edge {
-                    id,
-                    from,
-                    to: same[0].0,
-                    label: &joined(same),
-                    way: false,
-                })?;
+                visit(&Edge { id, from, to: same[0].0, label: &joined(same), way: false })?;
                 id += 1;
             }
         }
@@ -148,37 +134,19 @@ impl<'h> Drawing<'h> {
             .iter()
             .filter(|&&(from, _)| self.with_ways && from != self.heap.root());
         for &(from, to) in ways {
-            visit(&Edge {
-                id,
-                from,
-                to,
-                label: "(through others)",
-                way: true,
-            })?;
+            visit(&Edge { id, from, to, label: "(through others)", way: true })?;
             id += 1;
         }
         for (more, to) in self.choice.more.iter().zip(self.first_more()..) {
-            visit(&Edge {
-                id,
-                from: more.owner,
-                to,
-                label: "(more)",
-                way: true,
-            })?;
+            visit(&Edge { id, from: more.owner, to, label: "(more)", way: true })?;
             id += 1;
         }
-        Ok(Counts {
-            references: count,
-            ..self.choice.counts()
-        })
+        Ok(Counts { references: count, ..self.choice.counts() })
     }
 }
 
 fn joined(same: &[(u32, Cow<'_, str>)]) -> String {
-    let labels = same
-        .iter()
-        .map(|(_, label)| shown(label))
-        .filter(|label| !label.is_empty());
+    let labels = same.iter().map(|(_, label)| shown(label)).filter(|label| !label.is_empty());
     let mut text = labels.take(LABELS).collect::<Vec<_>>().join(", ");
     if same.len() > LABELS {
         text.push_str(&format!(" and {} more", same.len() - LABELS));

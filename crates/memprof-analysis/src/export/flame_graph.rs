@@ -30,10 +30,7 @@ pub(super) fn write(heap: &Heap, options: &Options<'_>, out: &mut dyn Write) -> 
     out.push("],\"frames\":[");
     for (index, frame) in frames.frames.iter().enumerate() {
         out.push(if index > 0 { ",\n" } else { "" });
-        out.push(&format!(
-            "{},{},{},{}",
-            frame.parent, frame.name, frame.own, frame.objects
-        ));
+        out.push(&format!("{},{},{},{}", frame.parent, frame.name, frame.own, frame.objects));
         out.flush_if_full()?;
     }
     out.push("]}");

@@ -95,11 +95,7 @@ impl Frames {
             Some(Some(frames)) => frames.pruned(options, limit),
             _ => find()?.pruned(options, limit),
         };
-        let counts = Counts {
-            objects: frames.frames.len() as u64,
-            folded,
-            ..Counts::default()
-        };
+        let counts = Counts { objects: frames.frames.len() as u64, folded, ..Counts::default() };
         Ok((frames, counts))
     }
 
@@ -116,11 +112,7 @@ impl Frames {
 
     /// Bytes in memory.
     fn memsize(&self) -> usize {
-        let names: usize = self
-            .names
-            .iter()
-            .map(|name| size_of_val(name) + name.len())
-            .sum();
+        let names: usize = self.names.iter().map(|name| size_of_val(name) + name.len()).sum();
         size_of_val(self.frames.as_slice()) + names
     }
 
@@ -150,10 +142,7 @@ impl Frames {
 
     fn push(&mut self, parent: u32, name: &str) -> u32 {
         let name = self.name(name);
-        let depth = self
-            .frames
-            .get(parent as usize)
-            .map_or(0, |frame| frame.depth + 1);
+        let depth = self.frames.get(parent as usize).map_or(0, |frame| frame.depth + 1);
         self.frames.push(Frame {
             parent,
             depth,
@@ -215,9 +204,8 @@ impl Frames {
     fn pruned(&self, options: &Options<'_>, limit: usize) -> (Frames, u64) {
         let least = options.min_retained.max(1);
         let all = self.frames.len() as u32;
-        let mut order: Vec<u32> = (1..all)
-            .filter(|&index| self.frames[index as usize].total >= least)
-            .collect();
+        let mut order: Vec<u32> =
+            (1..all).filter(|&index| self.frames[index as usize].total >= least).collect();
         let limit = limit.max(1) - 1;
         if limit < order.len() {
             let frames = &self.frames;
@@ -242,9 +230,8 @@ impl Frames {
         // Objects and bytes by parent frame.
         let mut more: Vec<(u64, u64)> = vec![(0, 0); pruned.frames.len()];
         let mut nearest = position.clone();
-        for (index, frame) in (self.frames.iter())
-            .enumerate()
-            .filter(|&(index, _)| position[index] == NONE)
+        for (index, frame) in
+            (self.frames.iter()).enumerate().filter(|&(index, _)| position[index] == NONE)
         {
             nearest[index] = nearest[frame.parent as usize];
             let (objects, own) = &mut more[nearest[index] as usize];
@@ -345,11 +332,7 @@ impl Filling<'_> {
         let mut way: Vec<u32> = Vec::new();
         if first != self.top {
             let dominators = self.heap.dominators()?;
-            way.extend(
-                dominators
-                    .ancestors(first)
-                    .take_while(|&node| node != self.top),
-            );
+            way.extend(dominators.ancestors(first).take_while(|&node| node != self.top));
             way.push(self.top);
         }
         for &node in way.iter().rev() {

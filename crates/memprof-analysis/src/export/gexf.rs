@@ -36,23 +36,13 @@ pub(super) fn write(heap: &Heap, options: &Options<'_>, out: &mut dyn Write) -> 
         out.push("<node id=\"");
         out.number(node.id);
         text(&mut out, "\" label=\"", node.title);
-        text(
-            &mut out,
-            "\"><attvalues><attvalue for=\"type\" value=\"",
-            node.kind,
-        );
+        text(&mut out, "\"><attvalues><attvalue for=\"type\" value=\"", node.kind);
         text(&mut out, "\"/><attvalue for=\"class\" value=\"", node.class);
         number(&mut out, "\"/><attvalue for=\"size\" value=\"", node.size);
-        number(
-            &mut out,
-            "\"/><attvalue for=\"retained\" value=\"",
-            node.retained,
-        );
+        number(&mut out, "\"/><attvalue for=\"retained\" value=\"", node.retained);
         // The area grows with the bytes.
         let size = 4.0 + 96.0 * (node.retained as f64 / most).min(1.0).sqrt();
-        out.push(&format!(
-            "\"/></attvalues><viz:size value=\"{size:.2}\"/></node>\n"
-        ));
+        out.push(&format!("\"/></attvalues><viz:size value=\"{size:.2}\"/></node>\n"));
         out.flush_if_full()
     })?;
     out.push("</nodes>\n<edges>\n");

@@ -55,10 +55,7 @@ pub(super) fn write(heap: &Heap, options: &Options<'_>, out: &mut dyn Write) -> 
     }
     snapshot.out.push("]}\n");
     snapshot.out.finish()?;
-    Ok(Counts {
-        references,
-        ..choice.counts()
-    })
+    Ok(Counts { references, ..choice.counts() })
 }
 
 struct Snapshot<'h, 'o> {
@@ -84,11 +81,7 @@ impl Snapshot<'_, '_> {
     }
 
     fn categories(&self) -> u32 {
-        if self.has_roots() {
-            self.heap.categories().len() as u32
-        } else {
-            0
-        }
+        if self.has_roots() { self.heap.categories().len() as u32 } else { 0 }
     }
 
     /// The node of unreachable objects.
@@ -133,12 +126,7 @@ impl Snapshot<'_, '_> {
     fn count(&mut self) -> u64 {
         let mut degrees = vec![0; self.first_more() as usize + self.choice.more.len()];
         let mut references = 0;
-        for node in self
-            .choice
-            .nodes
-            .iter()
-            .filter(|&node| node != self.heap.root())
-        {
+        for node in self.choice.nodes.iter().filter(|&node| node != self.heap.root()) {
             let degree = self.targets(node).count() as u32;
             degrees[self.positions[node as usize] as usize] = degree;
             references += u64::from(degree);

@@ -58,24 +58,15 @@ pub fn hostile(objects: u64, seed: u64) -> Heap {
     let texts = HOSTILE.iter().copied().chain([&*long]);
     let names = texts.map(|text| tables.intern(text)).collect();
     let builder = Builder::new(tempfile::tempfile().expect("a file")).expect("a builder");
-    let mut maker = Maker {
-        tables,
-        random: Random(seed * 2 + 1),
-        builder,
-        names,
-        large: seed % 2 == 0,
-    };
+    let mut maker =
+        Maker { tables, random: Random(seed * 2 + 1), builder, names, large: seed % 2 == 0 };
     maker.roots(objects).expect("roots");
     for number in 0..objects {
         maker.object(number, objects).expect("an object");
     }
     maker.builder.finish(&maker.tables, true).expect("an end");
-    Heap::build(
-        maker.builder,
-        Source::default(),
-        &memprof_heap::Options::default(),
-    )
-    .expect("a heap")
+    Heap::build(maker.builder, Source::default(), &memprof_heap::Options::default())
+        .expect("a heap")
 }
 
 impl Maker {
@@ -114,22 +105,14 @@ impl Maker {
         };
         let content = self.name();
         let mut bytes = self.tables.name(content).as_bytes().to_vec();
-        bytes.extend_from_slice(if number % 3 == 0 {
-            b"\xff\xfe\xed\xa0\x80"
-        } else {
-            b""
-        });
+        bytes.extend_from_slice(if number % 3 == 0 { b"\xff\xfe\xed\xa0\x80" } else { b"" });
         let some = self.name();
         let text = Text {
             length: Some(bytes.len() as u64),
             capacity: None,
             encoding: ENCODING,
             coderange: CodeRange::Unknown,
-            content: if number % 7 == 0 {
-                Content::Absent
-            } else {
-                Content::Full(&bytes)
-            },
+            content: if number % 7 == 0 { Content::Absent } else { Content::Full(&bytes) },
         };
         let detail = match kind {
             Kind::STRING => Detail::String(text),
@@ -142,22 +125,13 @@ impl Maker {
                 super_name: None,
                 variations: None,
             },
-            Kind::DATA => Detail::Data {
-                type_name: Some(some),
-            },
-            Kind::IMEMO => Detail::Imemo {
-                name: some,
-                mid: None,
-                called_id: None,
-                receiver_class: 0,
-            },
+            Kind::DATA => Detail::Data { type_name: Some(some) },
+            Kind::IMEMO => {
+                Detail::Imemo { name: some, mid: None, called_id: None, receiver_class: 0 }
+            }
             _ => Detail::None,
         };
-        let site = Site {
-            file: self.name(),
-            line: number as u32 % 9,
-            method: Some(self.name()),
-        };
+        let site = Site { file: self.name(), line: number as u32 % 9, method: Some(self.name()) };
         let allocation = Allocation {
             site: self.tables.intern_site(site),
             caller: None,
@@ -170,11 +144,7 @@ impl Maker {
             class: if number % 4 == 0 { address(0) } else { 0 },
             class_name: (kind != Kind::IMEMO).then_some(some),
             slot_size: 40,
-            memsize: if number == 1 && self.large {
-                5 << 32
-            } else {
-                40 + self.random.below(1000)
-            },
+            memsize: if number == 1 && self.large { 5 << 32 } else { 40 + self.random.below(1000) },
             shape_id: None,
             flags: Flags(self.random.below(1 << 17) as u32 & !Flags::SINGLETON.0),
             age: None,
@@ -184,9 +154,8 @@ impl Maker {
             allocation: (number % 2 == 0).then_some(allocation),
         };
         self.builder.object(&self.tables, &object)?;
-        let edges: Vec<Edge<'_>> = (0..self.random.below(6))
-            .map(|index| self.edge(index, objects))
-            .collect();
+        let edges: Vec<Edge<'_>> =
+            (0..self.random.below(6)).map(|index| self.edge(index, objects)).collect();
         self.builder.edges(&self.tables, &edges)
     }
 
@@ -205,11 +174,7 @@ impl Maker {
             Label::Role(name),
         ];
         // Half of them lead to few objects: these have many referrers, and all others long paths.
-        let near = if self.random.below(2) == 0 {
-            objects
-        } else {
-            20
-        };
+        let near = if self.random.below(2) == 0 { objects } else { 20 };
         Edge {
             label: labels[self.random.below(10) as usize],
             value: Value::Address(address(self.random.below(near.min(objects)))),

@@ -43,11 +43,7 @@ impl<'h> Naming<'h> {
 
     /// Name of the type; `root` for a root.
     pub fn kind_name(&self, node: u32) -> &'static str {
-        if node < self.heap.len() {
-            self.kind(node).name()
-        } else {
-            "root"
-        }
+        if node < self.heap.len() { self.kind(node).name() } else { "root" }
     }
 
     /// Name of the class or a substitute; for a root, its category.
@@ -57,26 +53,18 @@ impl<'h> Naming<'h> {
                 let class = self.heap.groups()[group as usize].shown;
                 self.heap.name(self.heap.classes()[class as usize].name)
             }
-            None => self
-                .heap
-                .category(node)
-                .map_or("", |category| &category.name),
+            None => self.heap.category(node).map_or("", |category| &category.name),
         }
     }
 
     /// Number of the class among those of the heap.
     pub fn class_number(&self, id: u32) -> u32 {
-        self.groups
-            .get(id as usize)
-            .map_or(0, |&group| self.heap.groups()[group as usize].shown)
+        self.groups.get(id as usize).map_or(0, |&group| self.heap.groups()[group as usize].shown)
     }
 
     /// Number of elements, or bytes of a text.
     pub fn length(&self, id: u32) -> Option<u32> {
-        self.lengths
-            .get(id as usize)
-            .copied()
-            .filter(|&length| length != NONE)
+        self.lengths.get(id as usize).copied().filter(|&length| length != NONE)
     }
 
     /// The text of an object, as far as it is stored; fast if objects are requested in order.
@@ -139,32 +127,20 @@ impl<'h> Naming<'h> {
 
     /// A class or module with its name: `class Cache`, `class of Cache` for its singleton class.
     pub fn class_title(&self, id: u32) -> String {
-        let kind = if self.kind(id) == Kind::CLASS {
-            "class"
-        } else {
-            self.kind_name(id)
-        };
-        let singleton = self
-            .flags
-            .get(id as usize)
-            .is_some_and(|word| word & Flags::SINGLETON.0 != 0);
+        let kind = if self.kind(id) == Kind::CLASS { "class" } else { self.kind_name(id) };
+        let singleton =
+            self.flags.get(id as usize).is_some_and(|word| word & Flags::SINGLETON.0 != 0);
         let name = self.heap.class_object(id).and_then(|class| class.name);
         let name = match name {
             Some(name) => Cow::Borrowed(self.heap.name(name)),
             None => Cow::Owned(format!("{:#x}", self.heap.addresses().of(id))),
         };
-        if singleton {
-            format!("singleton class {name}")
-        } else {
-            format!("{kind} {name}")
-        }
+        if singleton { format!("singleton class {name}") } else { format!("{kind} {name}") }
     }
 
     /// The label of the edge at this position of the graph's targets.
     pub fn label(&self, edge: usize) -> Label {
-        self.labels
-            .get(edge)
-            .map_or(Label::None, |&label| Packed(label).label())
+        self.labels.get(edge).map_or(Label::None, |&label| Packed(label).label())
     }
 
     /// The same as a person would write it: `@user`, `["user:42"]`, `[3]`; empty without a name. `before` is the target
@@ -225,10 +201,7 @@ pub(super) fn shortened(text: &str, most: usize) -> Cow<'_, str> {
     match text.char_indices().nth(most) {
         None => Cow::Borrowed(text),
         Some(_) => {
-            let end = text
-                .char_indices()
-                .nth(most - 1)
-                .map_or(0, |(index, _)| index);
+            let end = text.char_indices().nth(most - 1).map_or(0, |(index, _)| index);
             Cow::Owned(format!("{}…", &text[..end]))
         }
     }
@@ -275,10 +248,7 @@ mod tests {
 
     #[test]
     fn shows_what_cannot_be_seen() {
-        assert_eq!(
-            shown("a\nb\0\u{202e}\u{ffff}é"),
-            "a\\nb\\x00\\x202e\\xffffé"
-        );
+        assert_eq!(shown("a\nb\0\u{202e}\u{ffff}é"), "a\\nb\\x00\\x202e\\xffffé");
         assert_eq!(shown(&"x".repeat(1 << 20)).chars().count(), 128);
     }
 }

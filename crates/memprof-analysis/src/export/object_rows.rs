@@ -68,12 +68,8 @@ impl<'h> Rows<'h> {
 
     /// The row of an object.
     pub fn get(&self, id: u32) -> Row<'h> {
-        let known = |column: &[u32]| {
-            column
-                .get(id as usize)
-                .copied()
-                .filter(|&value| value != NONE)
-        };
+        let known =
+            |column: &[u32]| column.get(id as usize).copied().filter(|&value| value != NONE);
         let site = known(self.sites).and_then(|site| self.heap.sites().get(site as usize));
         Row {
             id,
@@ -82,10 +78,7 @@ impl<'h> Rows<'h> {
             class: self.naming.class(id),
             size: self.memsizes.get(id),
             retained: self.retained.get(id),
-            dominator: self
-                .tree
-                .parent_of(id)
-                .filter(|&node| node < self.heap.len()),
+            dominator: self.tree.parent_of(id).filter(|&node| node < self.heap.len()),
             reachable: self.tree.reaches(id),
             generation: known(self.generations),
             site: site.copied(),

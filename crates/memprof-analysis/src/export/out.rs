@@ -14,10 +14,7 @@ pub(super) struct Out<'w> {
 
 impl<'w> Out<'w> {
     pub fn new(out: &'w mut dyn Write) -> Out<'w> {
-        Out {
-            text: Vec::with_capacity(PIECE + 4096),
-            out,
-        }
+        Out { text: Vec::with_capacity(PIECE + 4096), out }
     }
 
     /// Appends a text.
@@ -29,8 +26,7 @@ impl<'w> Out<'w> {
     /// Appends a number.
     #[inline]
     pub fn number(&mut self, number: impl itoa::Integer) {
-        self.text
-            .extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+        self.text.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
     }
 
     /// Appends a text as JSON.

@@ -25,11 +25,7 @@ impl<'h> References<'_, 'h> {
         mut visit: impl FnMut(u32, Cow<'h, str>) -> io::Result<()>,
     ) -> io::Result<()> {
         let nodes = &self.choice.nodes;
-        let start = self
-            .graph
-            .offsets
-            .get(node as usize)
-            .map_or(0, |&start| start as usize);
+        let start = self.graph.offsets.get(node as usize).map_or(0, |&start| start as usize);
         let mut before = NONE;
         for (&target, edge) in self.graph.row(node).iter().zip(start..) {
             if nodes.contains(target) {

@@ -27,11 +27,7 @@ impl<'h> Table<'h> {
         (heap.len()..=heap.root()).for_each(|node| {
             choice.nodes.remove(node);
         });
-        Ok(Table {
-            heap,
-            choice,
-            rows: Rows::new(heap)?,
-        })
+        Ok(Table { heap, choice, rows: Rows::new(heap)? })
     }
 
     /// The objects.
@@ -50,12 +46,7 @@ impl<'h> Table<'h> {
         let classes = self.heap.group_classes();
         let naming = Naming::new(self.heap)?;
         let graph = self.heap.graph(&classes)?;
-        let references = References {
-            graph,
-            choice: &self.choice,
-            naming: &naming,
-            classes: true,
-        };
+        let references = References { graph, choice: &self.choice, naming: &naming, classes: true };
         for id in self.choice.nodes.iter() {
             references.of(id, |target, label| visit(id, target, &label))?;
         }
@@ -65,10 +56,6 @@ impl<'h> Table<'h> {
     /// Number of objects and of omitted objects.
     pub fn counts(&self) -> Counts {
         let counts = self.choice.counts();
-        Counts {
-            folded: 0,
-            left_out: counts.left_out + counts.folded,
-            ..counts
-        }
+        Counts { folded: 0, left_out: counts.left_out + counts.folded, ..counts }
     }
 }

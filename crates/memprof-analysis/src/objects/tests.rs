@@ -75,10 +75,7 @@ fn sums_orders_and_classes_agree_with_the_numbers_of_each_object() {
         let classes = objects.by_class().expect("in memory");
         let counts: Vec<usize> = classes.iter().map(|(_, ids)| ids.ids().len()).collect();
         assert!(counts.is_sorted_by(|one, other| one >= other));
-        let all: BTreeSet<u32> = classes
-            .iter()
-            .flat_map(|(_, ids)| ids.ids().to_vec())
-            .collect();
+        let all: BTreeSet<u32> = classes.iter().flat_map(|(_, ids)| ids.ids().to_vec()).collect();
         assert_eq!(all, objects.ids().iter().copied().collect());
         for (name, ids) in &classes {
             let filter = format!("class = '{name}'");

@@ -54,9 +54,7 @@ impl Parser<'_> {
             return Ok(Condition::Known(!wanted));
         }
         match (field.kind(), operator) {
-            (Kind::Bool, _) => self
-                .truth(field)
-                .map(|truth| Condition::Truth(truth == wanted)),
+            (Kind::Bool, _) => self.truth(field).map(|truth| Condition::Truth(truth == wanted)),
             (Kind::Text, Operator::Matches | Operator::Differs) => {
                 let test = self.pattern(field, operator)?;
                 Ok(Condition::Text { test, wanted })
@@ -98,9 +96,7 @@ impl Parser<'_> {
                 self.range(field, wanted)
             }
             (_, Kind::Text) => Err(self.span.error("expected a list, as (\"a\", \"b\")")),
-            _ => Err(self
-                .span
-                .error("expected a list, as (1, 2), or a range, as 3..7")),
+            _ => Err(self.span.error("expected a list, as (1, 2), or a range, as 3..7")),
         }
     }
 
@@ -141,20 +137,13 @@ impl Parser<'_> {
             let at = begin.at;
             return Err(Span { at, length }.error("the range ends before it begins"));
         }
-        Ok(Condition::Range {
-            first,
-            last,
-            wanted,
-        })
+        Ok(Condition::Range { first, last, wanted })
     }
 
     fn number(&mut self, field: Field) -> Result<u64, Error> {
         let Token::Number(number) = self.token else {
-            let message = format!(
-                "{}: expected a number, as in {}",
-                described(field),
-                example(field)
-            );
+            let message =
+                format!("{}: expected a number, as in {}", described(field), example(field));
             return Err(self.span.error(message));
         };
         if number.unit && !field.takes_unit() {
@@ -227,10 +216,7 @@ impl Parser<'_> {
     /// Parses the pattern after `=~` or `!~`. The latter also negates `~`.
     fn pattern(&mut self, field: Field, operator: Operator) -> Result<TextTest, Error> {
         match &self.token {
-            Token::Regexp {
-                source,
-                ignore_case,
-            } => {
+            Token::Regexp { source, ignore_case } => {
                 let ignore_case = *ignore_case || field == Field::Type;
                 let pattern = Pattern::new(source, ignore_case);
                 let pattern = pattern.map_err(|message| self.span.error(message))?;

@@ -66,11 +66,7 @@ impl Display for Comparison {
                 };
                 write_list(formatter, numbers, number)
             }
-            Condition::Range {
-                first,
-                last,
-                wanted,
-            } => {
+            Condition::Range { first, last, wanted } => {
                 formatter.write_str(within(*wanted))?;
                 write_number(formatter, field, *first)?;
                 formatter.write_str("..")?;
@@ -89,9 +85,7 @@ fn write_test(formatter: &mut Formatter<'_>, test: &TextTest, wanted: bool) -> f
         }
         TextTest::Among(texts) => {
             formatter.write_str(within(wanted))?;
-            write_list(formatter, texts, |formatter, text| {
-                write_text(formatter, text)
-            })
+            write_list(formatter, texts, |formatter, text| write_text(formatter, text))
         }
         TextTest::Contains(part) => {
             formatter.write_str(if wanted { " ~ " } else { " !~ " })?;

@@ -101,16 +101,13 @@ fn unit_after(text: &str) -> Option<(usize, &str)> {
 
 fn unit_named(word: &str) -> Option<u64> {
     let mut units = UNITS.iter();
-    units
-        .find(|(name, _)| name.eq_ignore_ascii_case(word))
-        .map(|(_, bytes)| *bytes)
+    units.find(|(name, _)| name.eq_ignore_ascii_case(word)).map(|(_, bytes)| *bytes)
 }
 
 /// The value in whole units; `None` if it is too large.
 fn value(whole: &str, fraction: Option<&str>, unit: u64) -> Option<u64> {
-    let whole = decimals(whole).try_fold(0u64, |value, digit| {
-        value.checked_mul(10)?.checked_add(digit.into())
-    })?;
+    let whole = decimals(whole)
+        .try_fold(0u64, |value, digit| value.checked_mul(10)?.checked_add(digit.into()))?;
     let (mut part, mut scale) = (0u128, 1u128);
     for digit in fraction.into_iter().flat_map(decimals).take(PRECISION) {
         part = 10 * part + u128::from(digit);
@@ -121,9 +118,7 @@ fn value(whole: &str, fraction: Option<&str>, unit: u64) -> Option<u64> {
 }
 
 fn decimals(text: &str) -> impl Iterator<Item = u8> {
-    text.bytes()
-        .filter(u8::is_ascii_digit)
-        .map(|byte| byte - b'0')
+    text.bytes().filter(u8::is_ascii_digit).map(|byte| byte - b'0')
 }
 
 fn unknown_unit(word: &str, at: usize) -> Error {
@@ -133,11 +128,7 @@ fn unknown_unit(word: &str, at: usize) -> Error {
 }
 
 fn error(message: &str, at: usize, length: usize) -> Error {
-    Error {
-        message: message.to_owned(),
-        at,
-        length,
-    }
+    Error { message: message.to_owned(), at, length }
 }
 
 /// Writes a size in the largest binary unit that divides it.

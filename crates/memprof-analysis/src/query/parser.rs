@@ -25,13 +25,7 @@ pub(super) struct Parser<'q> {
 pub(super) fn parse(query: &str) -> Result<Expression, Error> {
     let mut lexer = Lexer::new(query);
     let (token, span) = lexer.next()?;
-    let mut parser = Parser {
-        lexer,
-        token,
-        span,
-        depth: 0,
-        regexps: 0,
-    };
+    let mut parser = Parser { lexer, token, span, depth: 0, regexps: 0 };
     let expression = parser.alternatives()?;
     match parser.token {
         Token::End => Ok(expression),

@@ -33,11 +33,7 @@ impl Pattern {
             .dfa_size_limit(LARGEST)
             .build()
             .map_err(|error| in_words(&error))?;
-        Ok(Pattern {
-            source: source.to_owned(),
-            ignore_case,
-            regex,
-        })
+        Ok(Pattern { source: source.to_owned(), ignore_case, regex })
     }
 
     /// Its text, without the slashes around it.

@@ -91,9 +91,7 @@ impl<'q> Node<'q> {
 fn cheapest_first<'q>(parts: &'q [Expression], locate: Locate<'_, 'q>) -> (Vec<Node<'q>>, u32) {
     let mut nodes: Vec<_> = parts.iter().map(|part| Node::new(part, locate)).collect();
     order::sort_by_key(&mut nodes, |(_, cost)| *cost);
-    let cost = nodes
-        .iter()
-        .fold(0u32, |sum, (_, cost)| sum.saturating_add(*cost));
+    let cost = nodes.iter().fold(0u32, |sum, (_, cost)| sum.saturating_add(*cost));
     (nodes.into_iter().map(|(node, _)| node).collect(), cost)
 }
 

@@ -31,10 +31,8 @@ impl Error {
         // Both are next to a newline or an end of the query, so these are whole characters.
         let line = query.get(begin..end).unwrap_or_default();
 
-        let chars: Vec<(usize, char)> = line
-            .char_indices()
-            .map(|(offset, char)| (begin + offset, printable(char)))
-            .collect();
+        let chars: Vec<(usize, char)> =
+            line.char_indices().map(|(offset, char)| (begin + offset, printable(char))).collect();
         let spot = chars.partition_point(|(offset, _)| *offset < at);
         let after = self.at.saturating_add(self.length);
         let after = chars.partition_point(|(offset, _)| *offset < after);

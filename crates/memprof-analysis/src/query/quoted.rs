@@ -29,10 +29,7 @@ pub(super) fn read_text(rest: &str, at: usize) -> Result<(String, usize), Error>
         };
         let Some(char) = char else {
             let length = '\\'.len_utf8() + escaped.len_utf8() + length;
-            let span = Span {
-                at: at + offset,
-                length,
-            };
+            let span = Span { at: at + offset, length };
             let known = r#"expected one of: \\ \" \' \n \r \t \0 \e \u{1f600}"#;
             return Err(span.error(format!("unknown escape; {known}")));
         };
@@ -63,11 +60,7 @@ fn unicode(code: &str) -> (Option<char>, usize) {
     let Some(digits) = code.strip_prefix('{') else {
         return (None, 0);
     };
-    let length = digits
-        .bytes()
-        .take(6)
-        .take_while(u8::is_ascii_hexdigit)
-        .count();
+    let length = digits.bytes().take(6).take_while(u8::is_ascii_hexdigit).count();
     if !digits[length..].starts_with('}') {
         return (None, 1 + length);
     }

@@ -64,25 +64,20 @@ impl Comparison {
     pub fn matches<R: Row>(&self, row: &R) -> bool {
         let field = self.field;
         match &self.condition {
-            Condition::Number(order, number) => row
-                .number(field)
-                .is_some_and(|value| order.holds(value, *number)),
+            Condition::Number(order, number) => {
+                row.number(field).is_some_and(|value| order.holds(value, *number))
+            }
             Condition::Truth(truth) => row.truth(field) == Some(*truth),
-            Condition::Range {
-                first,
-                last,
-                wanted,
-            } => row
-                .number(field)
-                .is_some_and(|value| (*first..=*last).contains(&value) == *wanted),
+            Condition::Range { first, last, wanted } => {
+                row.number(field).is_some_and(|value| (*first..=*last).contains(&value) == *wanted)
+            }
             Condition::Numbers { numbers, wanted } => row
                 .number(field)
                 .is_some_and(|value| numbers.binary_search(&value).is_ok() == *wanted),
             Condition::Known(known) => is_known(row, field) == *known,
-            Condition::Text {
-                test: TextTest::Contains(part),
-                wanted,
-            } if !field.is_list() => row.contains(field, part) == Some(*wanted),
+            Condition::Text { test: TextTest::Contains(part), wanted } if !field.is_list() => {
+                row.contains(field, part) == Some(*wanted)
+            }
             Condition::Text { test, wanted } => {
                 row.says(field, |text| says(test, field, text)) == Some(*wanted)
             }

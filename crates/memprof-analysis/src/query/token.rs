@@ -51,11 +51,7 @@ pub(super) struct Span {
 
 impl Span {
     pub fn error(self, message: impl Into<String>) -> Error {
-        Error {
-            message: message.into(),
-            at: self.at,
-            length: self.length,
-        }
+        Error { message: message.into(), at: self.at, length: self.length }
     }
 }
 
@@ -106,10 +102,7 @@ impl<'q> Lexer<'q> {
             }
             Some('/') => {
                 let (source, ignore_case, length) = quoted::read_regexp(rest, at)?;
-                let regexp = Token::Regexp {
-                    source,
-                    ignore_case,
-                };
+                let regexp = Token::Regexp { source, ignore_case };
                 (regexp, length)
             }
             Some(char) if char.is_ascii_digit() => {

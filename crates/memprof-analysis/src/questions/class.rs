@@ -106,11 +106,7 @@ impl Question {
     pub fn answer(&self, heap: &Heap) -> Result<Answer, Error> {
         let (node, versions) = self.find(heap)?;
         let describer = Describer::new(heap)?;
-        let asked = Asked {
-            heap,
-            describer: &describer,
-            limit: self.limit.0,
-        };
+        let asked = Asked { heap, describer: &describer, limit: self.limit.0 };
         let ancestors = asked.ancestors(node);
         let tallies = asked.instances()?;
         let facts = heap.class_object(node);
@@ -125,20 +121,12 @@ impl Question {
         let instances = tallies.get(&node).copied().unwrap_or_default();
         Ok(Answer {
             object: describer.describe(node),
-            name: facts
-                .and_then(|facts| facts.name)
-                .map(|name| heap.name(name).to_owned()),
-            versions: versions
-                .into_iter()
-                .map(|other| describer.describe(other))
-                .collect(),
+            name: facts.and_then(|facts| facts.name).map(|name| heap.name(name).to_owned()),
+            versions: versions.into_iter().map(|other| describer.describe(other)).collect(),
             superclass: Some(asked.above(node))
                 .filter(is_class)
                 .map(|node| describer.describe(node)),
-            ancestors: ancestors
-                .iter()
-                .map(|&node| describer.describe(node))
-                .collect(),
+            ancestors: ancestors.iter().map(|&node| describer.describe(node)).collect(),
             instances: Instances {
                 count: instances.count,
                 size: instances.size,
@@ -150,9 +138,8 @@ impl Question {
             constants: asked.part(&[node], |label| matches!(label, Label::Constant(_))),
             methods: asked.methods(Some(node)),
             singleton_methods: asked.methods(singleton),
-            variables: asked.part(&[node], |label| {
-                matches!(label, Label::Ivar(_) | Label::ClassVariable(_))
-            }),
+            variables: asked
+                .part(&[node], |label| matches!(label, Label::Ivar(_) | Label::ClassVariable(_))),
         })
     }
 
@@ -170,14 +157,11 @@ impl Question {
         if self.of.starts_with("0x") {
             let node = Named::Address(self.of.clone()).find(heap)?;
             let facts = heap.class_object(node).ok_or_else(|| {
-                Error::Question(format!(
-                    "the object at {} is not a class or module",
-                    self.of
-                ))
+                Error::Question(format!("the object at {} is not a class or module", self.of))
             })?;
-            let others = facts.name.map_or_else(Vec::new, |name| {
-                named(name).filter(|&other| other != node).collect()
-            });
+            let others = facts
+                .name
+                .map_or_else(Vec::new, |name| named(name).filter(|&other| other != node).collect());
             return Ok((node, others));
         }
         let name = heap.names().find(&self.of).ok_or_else(missing)?;
@@ -228,10 +212,7 @@ impl Asked<'_, '_> {
     fn origin(&self, node: u32) -> Option<u32> {
         let mut chain = self.chain(node).skip(1);
         let included = |&node: &u32| self.kind(node) == Some(Kind::ICLASS);
-        chain
-            .by_ref()
-            .take_while(included)
-            .find(|&above| self.stands_for(above) == node)
+        chain.by_ref().take_while(included).find(|&above| self.stands_for(above) == node)
     }
 
     /// The method lookup order, as Ruby's `ancestors` returns it, without the class itself if that comes first.
@@ -299,11 +280,7 @@ impl Asked<'_, '_> {
         below.truncate(self.limit);
         let rows = below.into_iter().map(|class| {
             let (instances, instances_size) = instances(class);
-            Subclass {
-                object: self.describer.describe(class),
-                instances,
-                instances_size,
-            }
+            Subclass { object: self.describer.describe(class), instances, instances_size }
         });
         Ok((rows.collect(), count))
     }
@@ -312,10 +289,7 @@ impl Asked<'_, '_> {
     fn above(&self, class: u32) -> u32 {
         let mut node = class;
         for _ in 0..STEPS {
-            node = self
-                .heap
-                .class_object(node)
-                .map_or(NONE, |facts| facts.superclass);
+            node = self.heap.class_object(node).map_or(NONE, |facts| facts.superclass);
             if node == NONE || self.kind(node) == Some(Kind::CLASS) {
                 break;
             }
@@ -332,11 +306,8 @@ impl Asked<'_, '_> {
 
     /// The methods of a class.
     fn methods(&self, node: Option<u32>) -> Part {
-        let nodes: Vec<u32> = node
-            .into_iter()
-            .flat_map(|node| [Some(node), self.origin(node)])
-            .flatten()
-            .collect();
+        let nodes: Vec<u32> =
+            node.into_iter().flat_map(|node| [Some(node), self.origin(node)]).flatten().collect();
         self.part(&nodes, |label| matches!(label, Label::Method(_)))
     }
 
@@ -352,24 +323,15 @@ impl Asked<'_, '_> {
             .filter(|&edge| wanted(label(edge)))
             .map(|edge| (words.label_of(edge), words.target(edge)))
             .filter(|(label, _)| seen.insert(label.clone()))
-            .map(|(label, object)| Reference {
-                label,
-                object: self.describer.describe(object),
-            })
+            .map(|(label, object)| Reference { label, object: self.describer.describe(object) })
             .collect();
         order::sort_by(&mut rows, |one, other| {
             let size = |row: &Reference| Reverse(row.object.retained);
-            size(one)
-                .cmp(&size(other))
-                .then_with(|| one.label.cmp(&other.label))
+            size(one).cmp(&size(other)).then_with(|| one.label.cmp(&other.label))
         });
         let (count, retained) = (rows.len(), rows.iter().map(|row| row.object.retained));
         let retained = retained.sum();
         rows.truncate(self.limit);
-        Part {
-            rows,
-            count,
-            retained,
-        }
+        Part { rows, count, retained }
     }
 }

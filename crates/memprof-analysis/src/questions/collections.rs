@@ -173,20 +173,12 @@ impl<'h> Collections<'h> {
             slots: heap.slots(),
             kinds: heap.groups().iter().map(kind).collect(),
             graph: heap.graph(&[])?,
-            is_hash: heap
-                .groups()
-                .iter()
-                .map(|group| group.kind == Kind::HASH)
-                .collect(),
+            is_hash: heap.groups().iter().map(|group| group.kind == Kind::HASH).collect(),
         })
     }
 
     fn length(&self, id: u32) -> Option<u64> {
-        self.lengths
-            .get(id as usize)
-            .copied()
-            .filter(|&length| length != NONE)
-            .map(u64::from)
+        self.lengths.get(id as usize).copied().filter(|&length| length != NONE).map(u64::from)
     }
 
     /// The hash inside a set.
@@ -206,10 +198,7 @@ impl<'h> Collections<'h> {
         };
         let slot = self.slots.get(index).copied().map_or(0, u64::from);
         let outside = self.memsizes.get(id).saturating_sub(slot);
-        let shared = self
-            .flags
-            .get(index)
-            .is_some_and(|flags| flags & Flags::SHARED.0 != 0);
+        let shared = self.flags.get(index).is_some_and(|flags| flags & Flags::SHARED.0 != 0);
         let room = match (length, KINDS[kind]) {
             // The contents of a shared array belong to another one.
             _ if shared || slot == 0 => None,
@@ -342,10 +331,7 @@ impl Sums {
             of.add(other);
         }
         for (room, other) in self.rooms.iter_mut().zip(other.rooms) {
-            *room = (
-                room.0.saturating_add(other.0),
-                room.1.saturating_add(other.1),
-            );
+            *room = (room.0.saturating_add(other.0), room.1.saturating_add(other.1));
         }
         self.empties.extend(other.empties);
     }
@@ -394,10 +380,8 @@ impl Room {
     /// capacity.
     fn of_array(length: u64, outside: u64) -> Option<Room> {
         let capacity = outside / WORD;
-        (capacity >= length && capacity > 0).then(|| Room {
-            capacity,
-            unused: (capacity - length) * WORD,
-        })
+        (capacity >= length && capacity > 0)
+            .then(|| Room { capacity, unused: (capacity - length) * WORD })
     }
 
     /// The capacity of a hash. A large table has a power of two of entries, and twice as many bins, of one to eight bytes
@@ -407,22 +391,14 @@ impl Room {
             return None;
         }
         if length <= 8 && outside <= SMALL_TABLE {
-            return Some(Room {
-                capacity: 8,
-                unused: (8 - length) * 16,
-            });
+            return Some(Room { capacity: 8, unused: (8 - length) * 16 });
         }
         // The header is in the slot since Ruby 3.3.
         let fits = |capacity: u64| {
             table_bytes(capacity) == outside || table_bytes(capacity) + TABLE == outside
         };
-        let capacity = (2..48)
-            .map(|power| 1_u64 << power)
-            .find(|&capacity| fits(capacity))?;
-        (capacity >= length).then(|| Room {
-            capacity,
-            unused: (capacity - length) * ENTRY,
-        })
+        let capacity = (2..48).map(|power| 1_u64 << power).find(|&capacity| fits(capacity))?;
+        (capacity >= length).then(|| Room { capacity, unused: (capacity - length) * ENTRY })
     }
 }
 

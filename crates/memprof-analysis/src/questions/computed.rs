@@ -8,10 +8,7 @@ use memprof_heap::{Heap, NONE};
 /// Number of referrers of each object, without references to classes.
 pub(super) fn referrers(heap: &Heap) -> io::Result<Vec<u32>> {
     let graph = heap.graph(&[])?;
-    let end = graph
-        .offsets
-        .get(heap.len() as usize)
-        .map_or(0, |&end| end as usize);
+    let end = graph.offsets.get(heap.len() as usize).map_or(0, |&end| end as usize);
     let mut counts = vec![0_u32; heap.len() as usize];
     for &target in graph.targets.get(..end).unwrap_or_default() {
         if let Some(count) = counts.get_mut(target as usize) {
@@ -50,10 +47,7 @@ pub(super) fn depths(heap: &Heap, steps: &[u32]) -> Vec<u32> {
 
 /// The generation in which the dump was written, or else the last generation of an object.
 pub(super) fn last_generation(heap: &Heap) -> io::Result<u32> {
-    let header = heap
-        .notes()
-        .iter()
-        .find(|(kind, _)| *kind == NoteKind::Header);
+    let header = heap.notes().iter().find(|(kind, _)| *kind == NoteKind::Header);
     let header = header.and_then(|(_, json)| serde_json::from_str::<serde_json::Value>(json).ok());
     let generation =
         header.and_then(|header| u32::try_from(header.get("generation")?.as_u64()?).ok());
@@ -61,11 +55,7 @@ pub(super) fn last_generation(heap: &Heap) -> io::Result<u32> {
         return Ok(generation);
     }
     let generations = heap.generations()?.iter();
-    Ok(generations
-        .copied()
-        .filter(|&generation| generation != NONE)
-        .max()
-        .unwrap_or(0))
+    Ok(generations.copied().filter(|&generation| generation != NONE).max().unwrap_or(0))
 }
 
 /// The root category in which the shortest path to each object begins.
@@ -73,9 +63,7 @@ pub(super) fn categories(heap: &Heap, steps: &[u32]) -> Vec<u32> {
     const SEEN: u32 = NONE - 1;
     let mut categories = vec![NONE; steps.len()];
     let nodes = heap.len()..heap.root().min(steps.len() as u32);
-    nodes
-        .zip(0..)
-        .for_each(|(node, category)| categories[node as usize] = category);
+    nodes.zip(0..).for_each(|(node, category)| categories[node as usize] = category);
     let mut way = Vec::new();
     for start in 0..heap.len().min(steps.len() as u32) {
         let mut at = start;
@@ -88,12 +76,8 @@ pub(super) fn categories(heap: &Heap, steps: &[u32]) -> Vec<u32> {
             way.push(at);
             at = next;
         }
-        let category = categories
-            .get(at as usize)
-            .copied()
-            .filter(|&category| category != SEEN);
-        way.drain(..)
-            .for_each(|node| categories[node as usize] = category.unwrap_or(NONE));
+        let category = categories.get(at as usize).copied().filter(|&category| category != SEEN);
+        way.drain(..).for_each(|node| categories[node as usize] = category.unwrap_or(NONE));
     }
     categories
 }

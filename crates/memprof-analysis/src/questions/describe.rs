@@ -116,10 +116,7 @@ impl<'h> Describer<'h> {
 
     /// Number of GC runs before an object was allocated.
     pub fn generation(&self, node: u32) -> Option<u32> {
-        self.generations
-            .get(node as usize)
-            .copied()
-            .filter(|&generation| generation != NONE)
+        self.generations.get(node as usize).copied().filter(|&generation| generation != NONE)
     }
 
     /// An object or a root.
@@ -159,9 +156,7 @@ impl Named {
     pub fn find(&self, heap: &Heap) -> Result<u32, super::Error> {
         match self {
             Named::Id(id) if *id <= heap.root() => Ok(*id),
-            Named::Id(id) => Err(super::Error::Question(format!(
-                "no object has the number {id}"
-            ))),
+            Named::Id(id) => Err(super::Error::Question(format!("no object has the number {id}"))),
             Named::Address(text) => {
                 let digits = text.strip_prefix("0x").unwrap_or(text);
                 let address = u64::from_str_radix(digits, 16).ok();

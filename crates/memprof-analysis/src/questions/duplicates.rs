@@ -151,9 +151,7 @@ impl Question {
             unknown_count: found.unknown_count,
             unknown_size: found.unknown_size,
             without_garbage: !heap.categories().is_empty(),
-            warnings: (found.warnings().into_iter())
-                .chain(with_garbage(heap))
-                .collect(),
+            warnings: (found.warnings().into_iter()).chain(with_garbage(heap)).collect(),
         })
     }
 }
@@ -197,11 +195,7 @@ impl Shown {
     /// The position of a string's text; [`NONE`] for other objects.
     fn row(&self, id: u32) -> u32 {
         // The set is small enough for the CPU cache.
-        if self.all.contains(id) {
-            self.of[id as usize]
-        } else {
-            NONE
-        }
+        if self.all.contains(id) { self.of[id as usize] } else { NONE }
     }
 }
 
@@ -223,10 +217,7 @@ fn rows(heap: &Heap, shown: &Shown, whole: u64) -> Result<Vec<Row>, Error> {
     let class_of = |group: &u32| heap.groups().get(*group as usize).map(|group| group.shown);
     let class = |&(class, count): &(u32, u64)| {
         let class = heap.classes().get(class as usize)?;
-        Some(OfClass {
-            class: name(class.name),
-            count,
-        })
+        Some(OfClass { class: name(class.name), count })
     };
     let site = |&(site, count): &(u32, u64)| {
         let site = Site::of(heap, heap.sites().get(site as usize)?);
@@ -235,9 +226,7 @@ fn rows(heap: &Heap, shown: &Shown, whole: u64) -> Result<Vec<Row>, Error> {
     let mut rows = Vec::with_capacity(shown.texts.len());
     for ((text, members), holders) in shown.texts.iter().zip(&shown.members).zip(holders) {
         let id = text.first;
-        let stored = heap
-            .texts()
-            .get(places.get(id as usize).copied().unwrap_or(NONE))?;
+        let stored = heap.texts().get(places.get(id as usize).copied().unwrap_or(NONE))?;
         let members = || members.iter().copied();
         let classes = most(members().filter_map(|id| groups.get(id as usize).and_then(class_of)));
         let sited = |id: u32| lines.get(*sites.get(id as usize)? as usize).copied();

@@ -49,8 +49,5 @@ impl From<serde_json::Error> for Error {
 
 /// Parses a filter.
 pub(super) fn parse(filter: &str) -> Result<Query, Error> {
-    Query::parse(filter).map_err(|error| Error::Query {
-        error,
-        filter: filter.to_owned(),
-    })
+    Query::parse(filter).map_err(|error| Error::Query { error, filter: filter.to_owned() })
 }

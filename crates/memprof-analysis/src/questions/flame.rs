@@ -48,10 +48,7 @@ impl Question {
     /// If the object does not exist, or the index cannot be read.
     pub fn answer(&self, heap: &Heap) -> Result<Answer, Error> {
         let top = self.of.as_ref().map(|named| named.find(heap)).transpose()?;
-        let options = Options {
-            depth: self.depth,
-            ..Options::default()
-        };
+        let options = Options { depth: self.depth, ..Options::default() };
         let top = top.unwrap_or(heap.root());
         let (frames, counts) = Frames::under(heap, top, &options, self.limit.0)?;
         let address = |id: u32| (id != NONE).then(|| format!("{:#x}", heap.addresses().of(id)));

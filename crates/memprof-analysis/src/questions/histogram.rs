@@ -125,10 +125,7 @@ impl Question {
     /// If the filter is invalid, or the index cannot be read.
     pub fn answer(&self, heap: &Heap) -> Result<Answer, Error> {
         if let Some(then) = self.then.filter(|then| then.is_tree() || self.by.is_tree()) {
-            let text = format!(
-                "by {:?} then {then:?}: trees are not grouped further",
-                self.by
-            );
+            let text = format!("by {:?} then {then:?}: trees are not grouped further", self.by);
             return Err(Error::Question(text.to_lowercase()));
         }
         let selection = Selection::new(heap, self.filter().as_deref())?;
@@ -142,16 +139,9 @@ impl Question {
         let (tallies, retained) = groups.tally_and_retained(heap)?;
         let (inner, tallies) = tallies.split_at(groups.count - keys.groups.count);
         let rooted = !heap.categories().is_empty();
-        let sort = self
-            .sort
-            .unwrap_or(if rooted { Sort::Retained } else { Sort::Size });
-        let ranking = Ranking {
-            keys: &keys,
-            tallies,
-            sort,
-            heap_size: heap.memsizes()?.sum(),
-            rooted,
-        };
+        let sort = self.sort.unwrap_or(if rooted { Sort::Retained } else { Sort::Size });
+        let ranking =
+            Ranking { keys: &keys, tallies, sort, heap_size: heap.memsizes()?.sum(), rooted };
         let is_tree = !keys.groups.parents.is_empty();
         let children = is_tree.then(|| keys.groups.children());
         let top = match &children {
@@ -171,23 +161,10 @@ impl Question {
             then.fill(&ranking, (&shown, &mut rows), inner, limit);
         }
         if self.exact && rooted {
-            exact(
-                heap,
-                &keys.groups,
-                &shown,
-                &mut rows,
-                (sort, ranking.heap_size),
-            )?;
+            exact(heap, &keys.groups, &shown, &mut rows, (sort, ranking.heap_size))?;
         }
         let total = total(heap, &selection, &ranking, retained)?;
-        Ok(Answer {
-            by: self.by,
-            sort,
-            exact: self.exact && rooted,
-            rows,
-            more,
-            total,
-        })
+        Ok(Answer { by: self.by, sort, exact: self.exact && rooted, rows, more, total })
     }
 
     /// Other objects are not imemos.
@@ -221,21 +198,11 @@ impl<'h> Divided<'h> {
         let small = |(group, inner)| Some(group as usize * keys.groups.count + inner as usize);
         let (of, pairs) = numbered(first.len(), pair, small);
         let pairs = pairs.keys;
-        let mut parents: Vec<u32> = pairs
-            .iter()
-            .map(|&(group, _)| pairs.len() as u32 + group)
-            .collect();
+        let mut parents: Vec<u32> =
+            pairs.iter().map(|&(group, _)| pairs.len() as u32 + group).collect();
         parents.resize(pairs.len() + outer.groups.count, NONE);
-        let groups = Groups {
-            of,
-            count: parents.len(),
-            parents,
-        };
-        Divided {
-            keys,
-            pairs,
-            groups,
-        }
+        let groups = Groups { of, count: parents.len(), parents };
+        Divided { keys, pairs, groups }
     }
 
     /// Adds the inner groups to rows.
@@ -262,11 +229,7 @@ impl<'h> Divided<'h> {
                 inner
             });
             let inner: Vec<u32> = inner.collect();
-            let ranking = Ranking {
-                keys: &self.keys,
-                tallies: &by_inner,
-                ..*first
-            };
+            let ranking = Ranking { keys: &self.keys, tallies: &by_inner, ..*first };
             let (shown, more) = ranking.page(inner, limit, 0);
             row.rows = shown.iter().map(|&group| ranking.row(group)).collect();
             for below in &mut row.rows {
@@ -323,10 +286,8 @@ fn total(
 ) -> Result<Total, Error> {
     let mut sum = Tally::default();
     let groups = &ranking.keys.groups;
-    for (tally, &parent) in ranking
-        .tallies
-        .iter()
-        .zip(groups.parents.iter().chain(std::iter::repeat(&NONE)))
+    for (tally, &parent) in
+        ranking.tallies.iter().zip(groups.parents.iter().chain(std::iter::repeat(&NONE)))
     {
         if parent == NONE {
             sum.merge(tally);
@@ -340,17 +301,12 @@ fn total(
         };
         let dominators = heap.dominators()?;
         let memsizes = heap.memsizes()?;
-        let parts = in_parts(
-            heap.len() as usize,
-            PART,
-            Tally::default,
-            |garbage, part| {
-                let ids = part.start as u32..part.end as u32;
-                for id in ids.filter(|&id| selection.contains(id) && !dominators.reaches(id)) {
-                    garbage.add(memsizes.get(id), NONE);
-                }
-            },
-        );
+        let parts = in_parts(heap.len() as usize, PART, Tally::default, |garbage, part| {
+            let ids = part.start as u32..part.end as u32;
+            for id in ids.filter(|&id| selection.contains(id) && !dominators.reaches(id)) {
+                garbage.add(memsizes.get(id), NONE);
+            }
+        });
         let mut garbage = Tally::default();
         parts.iter().for_each(|part| garbage.merge(part));
         unreachable = Some(garbage);

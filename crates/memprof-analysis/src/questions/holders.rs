@@ -60,10 +60,7 @@ pub(super) fn holders(
     let parts = in_parts(nodes, PART, ByKey::default, |found, part| {
         for from in part.start as u32..part.end as u32 {
             let mut class = None;
-            let begin = graph
-                .offsets
-                .get(from as usize)
-                .map_or(0, |&begin| begin as usize);
+            let begin = graph.offsets.get(from as usize).map_or(0, |&begin| begin as usize);
             for (&target, edge) in graph.row(from).iter().zip(begin..) {
                 let group = of(target);
                 // Self-references do not retain an object.
@@ -72,11 +69,7 @@ pub(super) fn holders(
                 }
                 let class = *class.get_or_insert_with(|| holder(heap, numbers, from));
                 let key = (group, class, label(labels.get(edge)));
-                let first = || Found {
-                    count: 0,
-                    from,
-                    edge,
-                };
+                let first = || Found { count: 0, from, edge };
                 found.entry(key).or_insert_with(first).count += 1;
             }
         }
@@ -115,9 +108,7 @@ pub(super) fn holders(
 
 /// The class that represents a referrer; classes and roots represent themselves.
 fn holder(heap: &Heap, numbers: &[u32], from: u32) -> u64 {
-    let group = numbers
-        .get(from as usize)
-        .and_then(|&group| heap.groups().get(group as usize));
+    let group = numbers.get(from as usize).and_then(|&group| heap.groups().get(group as usize));
     match group {
         Some(group) if !matches!(group.kind, Kind::CLASS | Kind::MODULE | Kind::ICLASS) => {
             u64::from(group.shown)

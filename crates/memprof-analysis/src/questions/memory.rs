@@ -42,10 +42,7 @@ fn sizes(heap: &Heap) -> Result<Option<HeapSizes>, Error> {
             name.filter(|_| matches!(group.kind, Kind::IMEMO | Kind::DATA))
         })
         .collect();
-    let mut sizes = HeapSizes {
-        memprof: heap.source.own.outside,
-        ..HeapSizes::default()
-    };
+    let mut sizes = HeapSizes { memprof: heap.source.own.outside, ..HeapSizes::default() };
     for (id, slot) in heap.slots().into_iter().enumerate() {
         let group = groups.get(id).copied().unwrap_or(0);
         let name = names.get(group as usize).copied().flatten();

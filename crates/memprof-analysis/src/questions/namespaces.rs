@@ -120,11 +120,7 @@ impl<'h> Constants<'h> {
 
     /// Very deeply nested names are not split completely.
     fn number_of_part(&mut self, name: &'h str) -> u32 {
-        if name.matches("::").count() > DEEPEST {
-            NONE
-        } else {
-            self.number(name)
-        }
+        if name.matches("::").count() > DEEPEST { NONE } else { self.number(name) }
     }
 }
 
@@ -154,18 +150,13 @@ impl Question {
             Some(name) => match tree.constants.numbers.get(name.as_str()) {
                 Some(&number) => number as usize,
                 None => {
-                    return Err(Error::Question(format!(
-                        "no class or module is in {name:?}"
-                    )));
+                    return Err(Error::Question(format!("no class or module is in {name:?}")));
                 }
             },
             None => tree.constants.names.len(),
         };
         let (rows, more) = tree.rows(top, self.depth.0.clamp(1, DEEPEST));
-        let real = heap
-            .class_objects()
-            .iter()
-            .filter(|class| class.real == class.object);
+        let real = heap.class_objects().iter().filter(|class| class.real == class.object);
         Ok(Answer {
             sort: self.sort,
             rows,
@@ -206,11 +197,7 @@ impl<'h> Tree<'h> {
                 let class = heap.classes().get(group.shown as usize);
                 let name = class.and_then(|class| named(class.object));
                 name.map_or(NONE, |name| {
-                    constants
-                        .numbers
-                        .get(heap.name(name))
-                        .copied()
-                        .unwrap_or(NONE)
+                    constants.numbers.get(heap.name(name)).copied().unwrap_or(NONE)
                 })
             })
             .collect();
@@ -220,16 +207,11 @@ impl<'h> Tree<'h> {
             _ => NONE,
         });
         let count = constants.names.len();
-        let groups = |of: Vec<u32>| Groups {
-            of,
-            count,
-            parents: constants.parents.clone(),
-        };
+        let groups = |of: Vec<u32>| Groups { of, count, parents: constants.parents.clone() };
         let (own, instances) = (groups(own), groups(instances.collect()));
         let mut classes = vec![0; count];
         for (&versions, number) in versions.iter().zip(0..) {
-            own.chain(number)
-                .for_each(|above| classes[above as usize] += versions);
+            own.chain(number).for_each(|above| classes[above as usize] += versions);
         }
         Ok(Tree {
             heap,
@@ -260,9 +242,7 @@ impl<'h> Tree<'h> {
         };
         order::sort_by(&mut order, |one, other| {
             let name = |number: &u32| self.constants.names[*number as usize];
-            rank(one)
-                .cmp(&rank(other))
-                .then_with(|| name(one).cmp(name(other)))
+            rank(one).cmp(&rank(other)).then_with(|| name(one).cmp(name(other)))
         });
         let limit = if depth == 0 { Limit(0) } else { self.limit };
         let (order, more) = limit.page(order, 0);
@@ -272,11 +252,7 @@ impl<'h> Tree<'h> {
 
     fn row(&self, number: usize, depth: usize) -> Row {
         let (own, instances) = (&self.own[number], &self.instances[number]);
-        let object = self
-            .objects
-            .get(number)
-            .copied()
-            .filter(|&object| object != NONE);
+        let object = self.objects.get(number).copied().filter(|&object| object != NONE);
         let kind = object.and_then(|object| self.heap.kind(object).ok().flatten());
         let (rows, more) = self.rows(number, depth - 1);
         Row {

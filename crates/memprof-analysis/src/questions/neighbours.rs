@@ -87,11 +87,8 @@ impl Question {
     /// If the object does not exist, too many objects are expanded, or the index cannot be read.
     pub fn answer(&self, heap: &Heap) -> Result<Answer, Error> {
         let of = self.of.find(heap)?;
-        let expand: Vec<u32> = self
-            .expand
-            .iter()
-            .map(|named| named.find(heap))
-            .collect::<Result<_, _>>()?;
+        let expand: Vec<u32> =
+            self.expand.iter().map(|named| named.find(heap)).collect::<Result<_, _>>()?;
         if expand.len() > EXPANDED {
             return Err(Error::Question(format!(
                 "at most {EXPANDED} objects can be expanded, not {}",
@@ -122,11 +119,7 @@ impl Question {
             label: describer.words.label(from, to),
             references,
         });
-        Ok(Answer {
-            of,
-            nodes: nodes.collect(),
-            edges: edges.collect(),
-        })
+        Ok(Answer { of, nodes: nodes.collect(), edges: edges.collect() })
     }
 }
 
@@ -180,11 +173,7 @@ impl<'h> Growing<'h> {
     /// Adds a few neighbours of the current nodes: referrers of referrers, and references of references.
     fn expand_all(&mut self, few: usize) {
         let ring = self.nodes.clone();
-        let above: Vec<u32> = ring
-            .iter()
-            .filter(|node| node.1 < 0)
-            .map(|node| node.0)
-            .collect();
+        let above: Vec<u32> = ring.iter().filter(|node| node.1 < 0).map(|node| node.0).collect();
         self.referrers(&above, few);
         for &(node, _) in ring.iter().filter(|node| node.1 > 0) {
             self.references(node, few);
@@ -274,9 +263,7 @@ impl<'h> Growing<'h> {
                 others.remove(target);
             }
             let sources = found.remove(&node).unwrap_or_default();
-            let sources = sources
-                .iter()
-                .filter(|from| !self.levels.contains_key(from));
+            let sources = sources.iter().filter(|from| !self.levels.contains_key(from));
             more.push((sources.count(), references));
         }
         (edges, more)

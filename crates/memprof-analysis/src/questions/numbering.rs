@@ -22,12 +22,7 @@ pub(super) struct Numbering<K> {
 
 impl<K> Default for Numbering<K> {
     fn default() -> Numbering<K> {
-        Numbering {
-            keys: Vec::new(),
-            numbers: FxHashMap::default(),
-            last: None,
-            small: Vec::new(),
-        }
+        Numbering { keys: Vec::new(), numbers: FxHashMap::default(), last: None, small: Vec::new() }
     }
 }
 
@@ -77,10 +72,7 @@ pub(super) fn numbered<K: Copy + Eq + Hash + Send + Sync>(
 ) -> (Vec<u32>, Numbering<K>) {
     let mut of = vec![NONE; length];
     let piece = piece_of(length);
-    let pieces = of
-        .chunks_mut(piece)
-        .zip((0..).step_by(piece))
-        .zip(0_usize..);
+    let pieces = of.chunks_mut(piece).zip((0..).step_by(piece)).zip(0_usize..);
     let found = share(length.div_ceil(piece), pieces, Vec::new, |found, item| {
         let ((piece, start), index) = item;
         let mut numbering = Numbering::default();
@@ -95,10 +87,8 @@ pub(super) fn numbered<K: Copy + Eq + Hash + Send + Sync>(
     found.sort_unstable_by_key(|(index, _)| *index);
     // Each piece has its own numbers: merged in order, they equal those of a single pass.
     let mut all = Numbering::default();
-    let tables: Vec<Vec<u32>> = found
-        .iter()
-        .map(|(_, keys)| keys.iter().map(|&key| all.number(key)).collect())
-        .collect();
+    let tables: Vec<Vec<u32>> =
+        found.iter().map(|(_, keys)| keys.iter().map(|&key| all.number(key)).collect()).collect();
     let pieces = of.chunks_mut(piece).zip(&tables).skip(1);
     share(
         tables.len(),
@@ -125,9 +115,8 @@ mod tests {
         for length in [0, 1, 100, 3 * PART + 5] {
             let (of, all) = numbered(length, key, |key| usize::try_from(key).ok());
             let mut one = Numbering::default();
-            let slowly: Vec<u32> = (0..length as u32)
-                .map(|id| key(id).map_or(NONE, |key| one.number(key)))
-                .collect();
+            let slowly: Vec<u32> =
+                (0..length as u32).map(|id| key(id).map_or(NONE, |key| one.number(key))).collect();
             assert_eq!(of, slowly);
             assert_eq!(all.keys, one.keys);
         }

@@ -121,24 +121,17 @@ impl Question {
         let mut referrers = graph::referrers_of(&graph, node);
         referrers.retain(|&from| from != heap.root());
         let retained = heap.retained()?;
-        order::sort_by_key(&mut referrers, |&from| {
-            std::cmp::Reverse(retained.get(from))
-        });
+        order::sort_by_key(&mut referrers, |&from| std::cmp::Reverse(retained.get(from)));
         let dominators = heap.dominators()?;
-        let above = dominators
-            .ancestors(node)
-            .filter(|&node| node != heap.root())
-            .take(ABOVE);
+        let above = dominators.ancestors(node).filter(|&node| node != heap.root()).take(ABOVE);
         let nodes = path::to(heap, node)?;
         Ok(Answer {
             slot_size: heap.slot_size(node),
             length: facts.and_then(|facts| facts.length),
-            value: facts
-                .and_then(|facts| facts.text.as_ref())
-                .map(|text| match &text.known {
-                    Known::Mark(mark) => format!("{mark:#018x}"),
-                    _ => String::from_utf8_lossy(text.bytes().unwrap_or(b"")).into_owned(),
-                }),
+            value: facts.and_then(|facts| facts.text.as_ref()).map(|text| match &text.known {
+                Known::Mark(mark) => format!("{mark:#018x}"),
+                _ => String::from_utf8_lossy(text.bytes().unwrap_or(b"")).into_owned(),
+            }),
             flags: facts.map_or_else(Vec::new, |facts| facts.flags.names().collect()),
             age: facts.and_then(|facts| facts.age),
             shape: facts.and_then(|facts| facts.shape),
@@ -199,12 +192,8 @@ fn held(heap: &Heap, node: u32, limit: usize) -> Result<Vec<Held>, Error> {
     };
     let mut classes: FxHashMap<u32, (u64, u64)> = FxHashMap::default();
     for &node in subtree {
-        let group = groups
-            .get(node as usize)
-            .and_then(|&group| heap.groups().get(group as usize));
-        let (count, size) = classes
-            .entry(group.map_or(NONE, |group| group.shown))
-            .or_default();
+        let group = groups.get(node as usize).and_then(|&group| heap.groups().get(group as usize));
+        let (count, size) = classes.entry(group.map_or(NONE, |group| group.shown)).or_default();
         *count += 1;
         *size += memsizes.get(node);
     }
@@ -212,18 +201,11 @@ fn held(heap: &Heap, node: u32, limit: usize) -> Result<Vec<Held>, Error> {
         .into_iter()
         .filter_map(|(class, (count, size))| {
             let class = heap.classes().get(class as usize)?;
-            Some(Held {
-                class: heap.name(class.name).to_owned(),
-                count,
-                size,
-            })
+            Some(Held { class: heap.name(class.name).to_owned(), count, size })
         })
         .collect();
     order::sort_by(&mut held, |one, other| {
-        other
-            .size
-            .cmp(&one.size)
-            .then_with(|| one.class.cmp(&other.class))
+        other.size.cmp(&one.size).then_with(|| one.class.cmp(&other.class))
     });
     held.truncate(limit);
     Ok(held)

@@ -82,64 +82,26 @@ impl<'h> Columns<'h> {
             heap,
             groups: heap.group_numbers()?,
             flags: heap.flag_words()?,
-            types: heap
-                .groups()
-                .iter()
-                .map(|group| upper(group.kind))
-                .collect(),
+            types: heap.groups().iter().map(|group| upper(group.kind)).collect(),
             memsizes: any(&[Field::Size]).then(|| heap.memsizes()).transpose()?,
-            retained: (any(&[Field::Retained]) && rooted)
-                .then(|| heap.retained())
-                .transpose()?,
-            lengths: if any(&[Field::Length]) {
-                heap.lengths()?
-            } else {
-                &[]
-            },
-            shapes: if any(&[Field::Shape]) {
-                heap.shape_ids()?
-            } else {
-                &[]
-            },
+            retained: (any(&[Field::Retained]) && rooted).then(|| heap.retained()).transpose()?,
+            lengths: if any(&[Field::Length]) { heap.lengths()? } else { &[] },
+            shapes: if any(&[Field::Shape]) { heap.shape_ids()? } else { &[] },
             sites: if sited { heap.site_numbers()? } else { &[] },
             generations: if aged { heap.generations()? } else { &[] },
-            texts: if any(&[Field::Value]) {
-                heap.text_places()?
-            } else {
-                &[]
-            },
+            texts: if any(&[Field::Value]) { heap.text_places()? } else { &[] },
             offsets: if graph { heap.graph(&[])?.offsets } else { &[] },
             steps,
-            referrers: if any(&[Field::Referrers]) {
-                referrers(heap)?
-            } else {
-                Vec::new()
-            },
-            depths: if any(&[Field::Depth]) {
-                depths(heap, steps)
-            } else {
-                Vec::new()
-            },
-            roots: if any(&[Field::Root]) {
-                Roots::of(heap)?
-            } else {
-                Roots::default()
-            },
-            slots: if any(&[Field::Slot]) {
-                heap.slots()
-            } else {
-                Vec::new()
-            },
+            referrers: if any(&[Field::Referrers]) { referrers(heap)? } else { Vec::new() },
+            depths: if any(&[Field::Depth]) { depths(heap, steps) } else { Vec::new() },
+            roots: if any(&[Field::Root]) { Roots::of(heap)? } else { Roots::default() },
+            slots: if any(&[Field::Slot]) { heap.slots() } else { Vec::new() },
             unshared: any(&[Field::Unshared])
                 .then(|| process_facts::header(heap).remove("unshared"))
                 .flatten()
                 .and_then(UnsharedPages::from_json),
             name: heap.names().find("name"),
-            now: if any(&[Field::Age]) {
-                last_generation(heap)?
-            } else {
-                0
-            },
+            now: if any(&[Field::Age]) { last_generation(heap)? } else { 0 },
         })
     }
 }
@@ -197,9 +159,8 @@ impl Roots {
         let mut numbers: FxHashMap<Vec<u32>, u32> = FxHashMap::default();
         for (object, holders) in holders {
             let next = roots.names.len() as u32;
-            let names = holders
-                .iter()
-                .map(|&holder| heap.categories()[holder as usize].name.as_str());
+            let names =
+                holders.iter().map(|&holder| heap.categories()[holder as usize].name.as_str());
             let joined = names.collect::<Vec<_>>().join(",");
             let number = *numbers.entry(holders).or_insert(next);
             if number == next {
@@ -213,10 +174,7 @@ impl Roots {
 
 #[inline]
 fn known(column: &[u32], id: u32) -> Option<u32> {
-    column
-        .get(id as usize)
-        .copied()
-        .filter(|&value| value != NONE)
+    column.get(id as usize).copied().filter(|&value| value != NONE)
 }
 
 /// An object, as a query sees it.
@@ -270,9 +228,7 @@ impl<'h> At<'_, 'h> {
         match field {
             Field::Class => {
                 let group = heap.groups().get(self.group()? as usize)?;
-                heap.classes()
-                    .get(group.shown as usize)
-                    .map(|class| class.name)
+                heap.classes().get(group.shown as usize).map(|class| class.name)
             }
             Field::Imemo => {
                 let group = heap.groups().get(self.group()? as usize)?;
@@ -300,10 +256,9 @@ impl Row for At<'_, '_> {
                 .filter(|&&size| size != 0)
                 .map(|&size| u64::from(size)),
             Field::Retained => columns.retained.map(|sizes| sizes.get(id)),
-            Field::Line => self
-                .site()
-                .filter(|site| site.line != 0)
-                .map(|site| u64::from(site.line)),
+            Field::Line => {
+                self.site().filter(|site| site.line != 0).map(|site| u64::from(site.line))
+            }
             Field::Generation => known(columns.generations, id).map(u64::from),
             Field::Age => known(columns.generations, id)
                 .map(|generation| u64::from(columns.now.saturating_sub(generation))),
@@ -322,11 +277,9 @@ impl Row for At<'_, '_> {
     fn text(&self, field: Field) -> Option<Cow<'_, str>> {
         let heap = self.columns.heap;
         match field {
-            Field::Type => self
-                .columns
-                .types
-                .get(self.group()? as usize)
-                .map(|name| name.as_str().into()),
+            Field::Type => {
+                self.columns.types.get(self.group()? as usize).map(|name| name.as_str().into())
+            }
             Field::Value => {
                 let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
                 self.value(text).map(Cow::Owned)
@@ -362,19 +315,11 @@ impl Row for At<'_, '_> {
 
     #[inline]
     fn truth(&self, field: Field) -> Option<bool> {
-        let flag = |flag: Flags| {
-            self.columns
-                .flags
-                .get(self.id as usize)
-                .map(|flags| flags & flag.0 != 0)
-        };
+        let flag =
+            |flag: Flags| self.columns.flags.get(self.id as usize).map(|flags| flags & flag.0 != 0);
         match field {
             Field::Tracked => Some(self.site().is_some()),
-            Field::Reachable => self
-                .columns
-                .steps
-                .get(self.id as usize)
-                .map(|&step| step != NONE),
+            Field::Reachable => self.columns.steps.get(self.id as usize).map(|&step| step != NONE),
             Field::Frozen => flag(Flags::FROZEN),
             Field::Shared => flag(Flags::SHARED),
             Field::Embedded => flag(Flags::EMBEDDED),
@@ -423,10 +368,7 @@ impl Columns<'_> {
     pub fn possible_groups(&self, expression: &Expression) -> Option<Vec<bool>> {
         let parts = parts_about(expression, &[Field::Type, Field::Class, Field::Imemo])?;
         let possible = |number| {
-            let group = OfGroup {
-                columns: self,
-                number,
-            };
+            let group = OfGroup { columns: self, number };
             parts.iter().all(|part| part.matches(&group))
         };
         Some((0..self.types.len()).map(possible).collect())
@@ -435,16 +377,11 @@ impl Columns<'_> {
     /// The same for each site and, as the last entry, for objects whose site is unknown.
     pub fn possible_sites(&self, expression: &Expression) -> Option<Vec<bool>> {
         use Field::{Application, File, Gem, Line, Method, Site, Tracked};
-        let parts = parts_about(
-            expression,
-            &[File, Line, Site, Method, Gem, Application, Tracked],
-        )?;
+        let parts =
+            parts_about(expression, &[File, Line, Site, Method, Gem, Application, Tracked])?;
         let sites = self.heap.sites().iter().map(Some).chain([None]);
         let possible = sites.map(|site| {
-            let site = OfSite {
-                heap: self.heap,
-                site,
-            };
+            let site = OfSite { heap: self.heap, site };
             parts.iter().all(|part| part.matches(&site))
         });
         Some(possible.collect())

@@ -188,9 +188,8 @@ impl Question {
         for id in selection.iter() {
             let size = memsizes.get(id);
             objects.add(size);
-            if let Some(sum) = groups
-                .get(id as usize)
-                .and_then(|&group| by_group.get_mut(group as usize))
+            if let Some(sum) =
+                groups.get(id as usize).and_then(|&group| by_group.get_mut(group as usize))
             {
                 sum.add(size);
             }
@@ -198,18 +197,12 @@ impl Question {
                 tracked.add(size);
             }
         }
-        let generations = heap
-            .generations()?
-            .iter()
-            .copied()
-            .filter(|&generation| generation != NONE);
+        let generations =
+            heap.generations()?.iter().copied().filter(|&generation| generation != NONE);
         let (first, last) = generations.fold((NONE, 0), |(first, last), generation| {
             (generation.min(first), generation.max(last))
         });
-        let largest = histogram::Question {
-            limit: Limit(self.limit.0),
-            ..Default::default()
-        };
+        let largest = histogram::Question { limit: Limit(self.limit.0), ..Default::default() };
         let roots = roots(heap, whole)?;
         let rooted = !heap.categories().is_empty();
         let mut answer = Answer {
@@ -223,13 +216,9 @@ impl Question {
             slots: used_slots(heap, objects.size)?,
             unreachable: unreachable(heap, &selection)?.map(|sum| sum.of(whole)),
             shared_by_roots: match rooted {
-                true => Some(
-                    roots
-                        .iter()
-                        .fold(heap.retained()?.get(heap.root()), |rest, root| {
-                            rest.saturating_sub(root.retained)
-                        }),
-                ),
+                true => Some(roots.iter().fold(heap.retained()?.get(heap.root()), |rest, root| {
+                    rest.saturating_sub(root.retained)
+                })),
                 false => None,
             },
             roots,
@@ -247,10 +236,7 @@ impl Question {
 fn source(heap: &Heap) -> Source {
     let source = &heap.source;
     Source {
-        path: source
-            .path
-            .as_ref()
-            .map(|path| path.to_string_lossy().into_owned()),
+        path: source.path.as_ref().map(|path| path.to_string_lossy().into_owned()),
         format: source.format.clone(),
         truncated: source.truncated,
         skipped: source.skipped,
@@ -261,42 +247,28 @@ fn source(heap: &Heap) -> Source {
 
 fn references(heap: &Heap) -> Result<u64, Error> {
     let graph = heap.graph(&[])?;
-    Ok(graph
-        .offsets
-        .get(heap.len() as usize)
-        .map_or(0, |&end| u64::from(end)))
+    Ok(graph.offsets.get(heap.len() as usize).map_or(0, |&end| u64::from(end)))
 }
 
 fn types(heap: &Heap, by_group: &[Sum], whole: u64) -> Vec<OfType> {
     let mut types: Vec<OfType> = Vec::new();
     for (group, sum) in heap.groups().iter().zip(by_group) {
         let name = group.kind.name();
-        let index = types
-            .iter()
-            .position(|of| of.r#type == name)
-            .unwrap_or_else(|| {
-                types.push(OfType {
-                    r#type: name,
-                    sum: Sum::default(),
-                });
-                types.len() - 1
-            });
+        let index = types.iter().position(|of| of.r#type == name).unwrap_or_else(|| {
+            types.push(OfType { r#type: name, sum: Sum::default() });
+            types.len() - 1
+        });
         types[index].sum.count += sum.count;
         types[index].sum.size = types[index].sum.size.saturating_add(sum.size);
     }
     types.retain(|of| of.sum.count > 0);
     types.iter_mut().for_each(|of| of.sum = of.sum.of(whole));
-    order::sort_by_key(&mut types, |of| {
-        std::cmp::Reverse((of.sum.size, of.sum.count))
-    });
+    order::sort_by_key(&mut types, |of| std::cmp::Reverse((of.sum.size, of.sum.count)));
     types
 }
 
 fn counts(heap: &Heap, by_group: &[Sum]) -> Result<Counts, Error> {
-    let mut counts = Counts {
-        shapes: heap.shapes().len() as u64,
-        ..Counts::default()
-    };
+    let mut counts = Counts { shapes: heap.shapes().len() as u64, ..Counts::default() };
     for (group, sum) in heap.groups().iter().zip(by_group) {
         let name = group.name.map_or("", |name| heap.name(name));
         let count = match (group.kind, name) {
@@ -322,11 +294,8 @@ fn counts(heap: &Heap, by_group: &[Sum]) -> Result<Counts, Error> {
         let flags = flags.get(id as usize).copied().unwrap_or(0);
         flags & Flags::SINGLETON.0 != 0 && flags & FOLDED.0 == 0
     };
-    let singletons = heap
-        .class_objects()
-        .iter()
-        .filter(|class| singleton(class.object))
-        .count() as u64;
+    let singletons =
+        heap.class_objects().iter().filter(|class| singleton(class.object)).count() as u64;
     counts.singleton_classes = singletons;
     counts.classes = counts.classes.saturating_sub(singletons);
     let files: FxHashSet<_> = heap.sites().iter().map(|site| site.file).collect();
@@ -346,13 +315,8 @@ fn used_slots(heap: &Heap, size: u64) -> Result<Option<Slots>, Error> {
         flags[id] & FOLDED.0 == 0 || groups.get(id).is_some_and(is_folded)
     };
     let all = heap.slots().into_iter().enumerate();
-    let sum = all
-        .filter(|&(id, _)| counts(id))
-        .fold(0_u64, |sum, (_, slot)| sum + u64::from(slot));
-    Ok((sum > 0).then(|| Slots {
-        size: sum,
-        outside: size.saturating_sub(sum),
-    }))
+    let sum = all.filter(|&(id, _)| counts(id)).fold(0_u64, |sum, (_, slot)| sum + u64::from(slot));
+    Ok((sum > 0).then(|| Slots { size: sum, outside: size.saturating_sub(sum) }))
 }
 
 fn unreachable(heap: &Heap, selection: &Selection<'_>) -> Result<Option<Sum>, Error> {
@@ -363,10 +327,7 @@ fn unreachable(heap: &Heap, selection: &Selection<'_>) -> Result<Option<Sum>, Er
     let reached = BitSet::of(heap.len() as usize, dominators.order.iter().copied());
     let memsizes = heap.memsizes()?;
     let mut sum = Sum::default();
-    selection
-        .iter()
-        .filter(|&id| !reached.contains(id))
-        .for_each(|id| sum.add(memsizes.get(id)));
+    selection.iter().filter(|&id| !reached.contains(id)).for_each(|id| sum.add(memsizes.get(id)));
     Ok(Some(sum))
 }
 

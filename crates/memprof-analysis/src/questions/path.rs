@@ -88,12 +88,7 @@ pub enum Answer {
 /// If the index cannot be read.
 pub fn to(heap: &Heap, node: u32) -> Result<Vec<u32>, Error> {
     let steps = heap.steps()?;
-    let before = |node: &u32| {
-        steps
-            .get(*node as usize)
-            .copied()
-            .filter(|&node| node != NONE)
-    };
+    let before = |node: &u32| steps.get(*node as usize).copied().filter(|&node| node != NONE);
     // A broken index may contain cycles.
     let path = std::iter::successors(Some(node), before).take(steps.len() + 1);
     let mut path: Vec<u32> = path.collect();
@@ -117,10 +112,7 @@ pub fn described(describer: &Describer<'_>, nodes: &[u32]) -> Path {
     let step = |index: usize| {
         let before = index.checked_sub(1).map(|before| nodes[before]);
         let label = before.and_then(|from| describer.words.label(from, nodes[index]));
-        Step {
-            label,
-            object: describer.describe(nodes[index]),
-        }
+        Step { label, object: describer.describe(nodes[index]) }
     };
     let omitted = omitted(nodes);
     let shown = match omitted {
@@ -150,9 +142,7 @@ impl Question {
                 Ok(Answer::One(described(&describer, &nodes)))
             }
             (None, Some(filter)) => self.merged(heap, &describer, filter),
-            _ => Err(Error::Question(
-                "path takes either an object or a filter".to_owned(),
-            )),
+            _ => Err(Error::Question("path takes either an object or a filter".to_owned())),
         }
     }
 
@@ -172,20 +162,13 @@ impl Question {
         let mut forest = Forest::default();
         for &place in &places {
             let node = tree.nodes()[place as usize];
-            let end = End {
-                place,
-                subtree_end: tree.subtree_end(node),
-                retained: retained.get(node),
-            };
+            let end =
+                End { place, subtree_end: tree.subtree_end(node), retained: retained.get(node) };
             forest.add(describer, &to(heap, node)?, &end);
         }
         let limit = Limit(self.limit.0.max(1));
         let branches = forest.branches(0, limit).0;
-        Ok(Answer::Merged {
-            branches,
-            objects,
-            unreachable: objects - places.len(),
-        })
+        Ok(Answer::Merged { branches, objects, unreachable: objects - places.len() })
     }
 }
 
@@ -253,24 +236,14 @@ impl Forest {
         let text = describer.words.short(node);
         let label = from.and_then(|from| describer.words.label(from, node));
         // Elements only differ in index or key, so paths through them are merged.
-        let label = label.map(|label| {
-            if label.starts_with('[') {
-                "[…]".to_owned()
-            } else {
-                label
-            }
-        });
+        let label =
+            label.map(|label| if label.starts_with('[') { "[…]".to_owned() } else { label });
         let next = self.nodes.len() as u32;
         let key = (at, text.clone(), label.clone());
         let merged = *self.by_key.entry(key).or_insert(next);
         if merged == next {
             let example = describer.describe(node).address;
-            self.nodes.push(Merged {
-                text,
-                label,
-                example,
-                ..Merged::default()
-            });
+            self.nodes.push(Merged { text, label, example, ..Merged::default() });
             self.nodes[at as usize].below.push(merged);
         }
         self.nodes[merged as usize].objects += 1;
@@ -292,10 +265,8 @@ impl Forest {
                 ))
             });
             let (below, more) = limit.page(below, 0);
-            let branches: Vec<Branch> = below
-                .iter()
-                .filter_map(|&child| shown[child as usize].take())
-                .collect();
+            let branches: Vec<Branch> =
+                below.iter().filter_map(|&child| shown[child as usize].take()).collect();
             shown[index] = Some(Branch {
                 text: node.text.clone(),
                 label: node.label.clone(),

@@ -40,10 +40,7 @@ impl Phrase {
 
     /// Appends a source location.
     pub fn place(mut self, file: &str, line: u32) -> Phrase {
-        self.0.push(Part::Place {
-            file: file.to_owned(),
-            line,
-        });
+        self.0.push(Part::Place { file: file.to_owned(), line });
         self
     }
 
@@ -104,17 +101,11 @@ mod tests {
 
     #[test]
     fn places_stay_apart_and_texts_become_one() {
-        let phrase = Phrase::default()
-            .text("Proc ")
-            .place("/app/a -> b.rb", 3)
-            .text("(local ")
-            .text("x)");
+        let phrase =
+            Phrase::default().text("Proc ").place("/app/a -> b.rb", 3).text("(local ").text("x)");
         assert_eq!(phrase.to_string(), "Proc /app/a -> b.rb:3(local x)");
         let parts = serde_json::to_value(&phrase).expect("JSON");
-        assert_eq!(
-            parts,
-            json!(["Proc ", { "file": "/app/a -> b.rb", "line": 3 }, "(local x)"])
-        );
+        assert_eq!(parts, json!(["Proc ", { "file": "/app/a -> b.rb", "line": 3 }, "(local x)"]));
     }
 
     #[test]

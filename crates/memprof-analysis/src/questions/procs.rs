@@ -167,9 +167,7 @@ impl Procs {
         let sites = heap.site_numbers()?;
         let names = WRITTEN.map(|name| heap.names().find(name));
         let made = |id: u32| {
-            let site = sites
-                .get(id as usize)
-                .and_then(|&site| heap.sites().get(site as usize));
+            let site = sites.get(id as usize).and_then(|&site| heap.sites().get(site as usize));
             Place {
                 file: site.map(|site| site.file),
                 line: site.map_or(0, |site| site.line),
@@ -184,14 +182,7 @@ impl Procs {
         };
         let (of, places) = numbered(groups.len(), place, |_| None);
         let places = places.keys;
-        Ok(Procs {
-            groups: Groups {
-                of,
-                count: places.len(),
-                parents: Vec::new(),
-            },
-            places,
-        })
+        Ok(Procs { groups: Groups { of, count: places.len(), parents: Vec::new() }, places })
     }
 
     fn rows(&self, heap: &Heap, tallies: &[Tally], order: &[u32]) -> Result<Vec<Row>, Error> {
@@ -200,10 +191,7 @@ impl Procs {
         let rooted = !heap.categories().is_empty();
         let whole = heap.memsizes()?.sum();
         let mut rank = vec![NONE; self.places.len()];
-        order
-            .iter()
-            .zip(0..)
-            .for_each(|(&place, row)| rank[place as usize] = row);
+        order.iter().zip(0..).for_each(|(&place, row)| rank[place as usize] = row);
         let row = |id: u32| rank.get(self.groups.of[id as usize] as usize).copied();
         // Most objects are not procs, and the set is small enough for the CPU cache.
         let shown = |(): &mut (), id: u32| row(id).is_some_and(|row| row != NONE);
@@ -266,12 +254,7 @@ pub(super) fn written(
         Some(Value::Int(line)) => u32::try_from(line).unwrap_or(0),
         _ => 0,
     };
-    Some(Place {
-        file: Some(text(file)?),
-        line,
-        method: text(method),
-        written: true,
-    })
+    Some(Place { file: Some(text(file)?), line, method: text(method), written: true })
 }
 
 /// The objects that the procs of each group captured, directly or in their environment.
@@ -291,9 +274,8 @@ fn captures(
     let role = |edge: usize, role: &str| matches!(label(edge).label(), Label::Role(name) if heap.name(name) == role);
     for (id, group) in procs {
         seen.clear();
-        let environments = edges(id)
-            .filter(|&edge| role(edge, "env"))
-            .map(|edge| graph.targets[edge]);
+        let environments =
+            edges(id).filter(|&edge| role(edge, "env")).map(|edge| graph.targets[edge]);
         let own = edges(id).filter(|&edge| role(edge, "self"));
         let locals = std::iter::once(id).chain(environments).flat_map(edges);
         let locals = locals.filter(|&edge| matches!(label(edge).label(), Label::Local(_)));
@@ -309,11 +291,7 @@ fn captures(
     for ((group, _, class), (count, edge)) in counts {
         let label = describer.words.label_of(edge).unwrap_or_default();
         if let Some(list) = all.get_mut(group as usize) {
-            list.push(Capture {
-                label,
-                class,
-                count,
-            });
+            list.push(Capture { label, class, count });
         }
     }
     for list in &mut all {

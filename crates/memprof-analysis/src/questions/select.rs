@@ -23,10 +23,7 @@ impl<'h> Selection<'h> {
     pub fn new(heap: &'h Heap, filter: Option<&str>) -> Result<Selection<'h>, Error> {
         let flags = heap.flag_words()?;
         let Some(filter) = filter.filter(|filter| !filter.trim().is_empty()) else {
-            return Ok(Selection {
-                flags,
-                chosen: None,
-            });
+            return Ok(Selection { flags, chosen: None });
         };
         let query = error::parse(filter)?;
         let columns = Columns::new(heap, query.fields())?;
@@ -38,10 +35,7 @@ impl<'h> Selection<'h> {
             possible.is_some_and(|possible| possible.iter().all(|possible| !possible))
         };
         if is_none(&possible) || is_none(&sites) {
-            return Ok(Selection {
-                flags,
-                chosen: Some(BitSet::new(heap.len() as usize)),
-            });
+            return Ok(Selection { flags, chosen: Some(BitSet::new(heap.len() as usize)) });
         }
         let is_possible = |id: u32| {
             possible.as_ref().is_none_or(|possible| {
@@ -60,21 +54,14 @@ impl<'h> Selection<'h> {
                 (prepared, Reading::new(heap))
             },
             |(prepared, reading), id| {
-                let object = At {
-                    columns: &columns,
-                    reading,
-                    id,
-                };
+                let object = At { columns: &columns, reading, id };
                 is_possible(id) && flags[id as usize] & FOLDED.0 == 0 && prepared.matches(&object)
             },
         );
         for (_, reading) in states {
             reading.take_error()?;
         }
-        Ok(Selection {
-            flags,
-            chosen: Some(chosen),
-        })
+        Ok(Selection { flags, chosen: Some(chosen) })
     }
 
     /// The same without garbage, if the dump has roots.
@@ -89,10 +76,7 @@ impl<'h> Selection<'h> {
         let dominators = heap.dominators()?;
         let is_live = |(): &mut (), id| selection.contains(id) && dominators.reaches(id);
         let (live, _) = BitSet::filled(heap.len() as usize, || (), is_live);
-        Ok(Selection {
-            chosen: Some(live),
-            ..selection
-        })
+        Ok(Selection { chosen: Some(live), ..selection })
     }
 
     /// True if the object is chosen.
@@ -100,10 +84,7 @@ impl<'h> Selection<'h> {
     pub fn contains(&self, id: u32) -> bool {
         match &self.chosen {
             Some(chosen) => chosen.contains(id),
-            None => self
-                .flags
-                .get(id as usize)
-                .is_some_and(|flags| flags & FOLDED.0 == 0),
+            None => self.flags.get(id as usize).is_some_and(|flags| flags & FOLDED.0 == 0),
         }
     }
 
@@ -156,21 +137,13 @@ fn places(heap: &Heap, comparison: &Comparison) -> Option<Vec<Range<u32>>> {
             Order::More => (one(behind(*address)..heap.len()), true),
             Order::AtMost => (one(0..behind(*address)), true),
         },
-        Condition::Range {
-            first,
-            last,
-            wanted,
-        } => (one(from(*first)..behind(*last)), *wanted),
+        Condition::Range { first, last, wanted } => (one(from(*first)..behind(*last)), *wanted),
         Condition::Numbers { numbers, wanted } => {
             (numbers.iter().copied().map(at).collect(), *wanted)
         }
         _ => return None,
     };
-    Some(if wanted {
-        places
-    } else {
-        others(&places, heap.len())
-    })
+    Some(if wanted { places } else { others(&places, heap.len()) })
 }
 
 /// The gaps between ranges that are in ascending order.

@@ -147,19 +147,14 @@ impl Question {
         let nearly_empty = self.nearly_empty.unwrap_or(NEARLY_EMPTY);
         let mut rows: Vec<OfSize> = Vec::new();
         layout.each_page(heap, |slot, slots, used| {
-            let index = rows
-                .iter()
-                .position(|row| row.slot == slot)
-                .unwrap_or_else(|| {
-                    rows.push(OfSize::new(slot));
-                    rows.len() - 1
-                });
+            let index = rows.iter().position(|row| row.slot == slot).unwrap_or_else(|| {
+                rows.push(OfSize::new(slot));
+                rows.len() - 1
+            });
             rows[index].add(slots, used, nearly_empty);
         });
         if rows.is_empty() && !heap.is_empty() {
-            return Err(Error::Question(
-                "the dump does not contain the sizes of slots".to_owned(),
-            ));
+            return Err(Error::Question("the dump does not contain the sizes of slots".to_owned()));
         }
         order::sort_by_key(&mut rows, |row| row.slot);
         rows.iter_mut().for_each(|row| row.finish(layout.page_size));
@@ -170,9 +165,7 @@ impl Question {
         let mut answer = Answer {
             page_size: layout.page_size,
             pages,
-            empty_pages: layout
-                .allocated_pages
-                .map(|allocated| allocated.saturating_sub(pages)),
+            empty_pages: layout.allocated_pages.map(|allocated| allocated.saturating_sub(pages)),
             size,
             slots: sum(|row| row.slots),
             used: sum(|row| row.used),
@@ -227,10 +220,7 @@ struct Layout {
 impl Layout {
     /// From the dump's header if possible, else from the addresses of objects.
     fn of(heap: &Heap) -> Layout {
-        let header = heap
-            .notes()
-            .iter()
-            .find(|(kind, _)| *kind == NoteKind::Header);
+        let header = heap.notes().iter().find(|(kind, _)| *kind == NoteKind::Header);
         let header =
             header.and_then(|(_, json)| serde_json::from_str::<serde_json::Value>(json).ok());
         let header = header.unwrap_or_default();
@@ -245,17 +235,13 @@ impl Layout {
             None => SMALL,
         };
         let gc = &header["gc"];
-        Layout {
-            page_size,
-            allocated_pages: gc["heap_allocated_pages"].as_u64(),
-        }
+        Layout { page_size, allocated_pages: gc["heap_allocated_pages"].as_u64() }
     }
 
     /// Visits each page: slot size, number of slots, number of slots with an object.
     fn each_page(&self, heap: &Heap, mut visit: impl FnMut(u64, u64, u64)) {
-        for (slot, objects) in heap
-            .pages()
-            .filter(|(slot, objects)| *slot > 0 && !objects.is_empty())
+        for (slot, objects) in
+            heap.pages().filter(|(slot, objects)| *slot > 0 && !objects.is_empty())
         {
             self.each_part(heap, objects, |first, used| {
                 visit(u64::from(slot), self.slots(first, u64::from(slot)), used);

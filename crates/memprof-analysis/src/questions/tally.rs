@@ -20,25 +20,13 @@ pub(super) struct Tally {
 
 impl Default for Tally {
     fn default() -> Tally {
-        Tally {
-            count: 0,
-            size: 0,
-            retained: 0,
-            first: NONE,
-            last: NONE,
-        }
+        Tally { count: 0, size: 0, retained: 0, first: NONE, last: NONE }
     }
 }
 
 impl Tally {
     pub fn add(&mut self, size: u64, generation: u32) {
-        self.merge(&Tally {
-            count: 1,
-            size,
-            retained: 0,
-            first: generation,
-            last: generation,
-        });
+        self.merge(&Tally { count: 1, size, retained: 0, first: generation, last: generation });
     }
 
     /// Adds another group, except its retained size.
@@ -71,12 +59,8 @@ pub(super) struct Groups {
 impl Groups {
     /// A group and its ancestors.
     pub fn chain(&self, group: u32) -> impl Iterator<Item = u32> + '_ {
-        let parent = |group: &u32| {
-            self.parents
-                .get(*group as usize)
-                .copied()
-                .filter(|&group| group != NONE)
-        };
+        let parent =
+            |group: &u32| self.parents.get(*group as usize).copied().filter(|&group| group != NONE);
         std::iter::successors((group != NONE).then_some(group), parent)
     }
 
@@ -127,9 +111,7 @@ impl Groups {
         if !self.parents.is_empty() {
             let own = tallies.clone();
             for (tally, group) in own.iter().zip(0..) {
-                self.chain(group)
-                    .skip(1)
-                    .for_each(|above| tallies[above as usize].merge(tally));
+                self.chain(group).skip(1).for_each(|above| tallies[above as usize].merge(tally));
             }
         }
         Ok(tallies)
@@ -178,11 +160,7 @@ impl Groups {
     /// Number of objects that a thread takes at a time: all, if the sums of that many groups per part would take longer
     /// than the objects.
     fn part(&self, part: usize) -> usize {
-        if self.count < self.of.len() / MANY {
-            part
-        } else {
-            self.of.len().max(1)
-        }
+        if self.count < self.of.len() / MANY { part } else { self.of.len().max(1) }
     }
 }
 
@@ -241,11 +219,7 @@ impl<'g> Top<'g> {
             self.sum = self.sum.saturating_add(self.retained.get(node));
         }
         for group in self.groups.chain(group) {
-            let Some(end) = self
-                .ends
-                .get_mut(group as usize)
-                .filter(|end| place >= **end)
-            else {
+            let Some(end) = self.ends.get_mut(group as usize).filter(|end| place >= **end) else {
                 // Then it is also below a member of all ancestor groups.
                 break;
             };

@@ -83,18 +83,11 @@ impl Question {
         let (memsizes, retained) = (heap.memsizes()?, heap.retained()?);
         order::sort_by_key(&mut threads, |&id| (Reverse(retained.get(id)), id));
         let count = threads.len();
-        let size = threads
-            .iter()
-            .fold(0_u64, |sum, &id| sum.saturating_add(memsizes.get(id)));
+        let size = threads.iter().fold(0_u64, |sum, &id| sum.saturating_add(memsizes.get(id)));
         let (shown, more) = self.limit.page(threads, self.offset);
         let describer = Describer::new(heap)?;
         let row = |&id: &u32| row(heap, &describer, id, self.held_limit.0);
-        Ok(Answer {
-            rows: shown.iter().map(row).collect::<Result<_, Error>>()?,
-            more,
-            count,
-            size,
-        })
+        Ok(Answer { rows: shown.iter().map(row).collect::<Result<_, Error>>()?, more, count, size })
     }
 }
 
@@ -132,9 +125,7 @@ fn row(heap: &Heap, describer: &Describer<'_>, thread: u32, limit: usize) -> Res
         .collect();
     let first = |mut edges: Vec<usize>| -> Result<Vec<Reference>, Error> {
         let retained = heap.retained()?;
-        order::sort_by_key(&mut edges, |&edge| {
-            Reverse(retained.get(words.target(edge)))
-        });
+        order::sort_by_key(&mut edges, |&edge| Reverse(retained.get(words.target(edge))));
         let shown = edges.into_iter().take(limit);
         Ok(shown
             .map(|edge| Reference {

@@ -81,12 +81,8 @@ impl Question {
         let first = self.first(heap, &selection, end)?;
         let describer = Describer::new(heap)?;
         let shown = first.into_iter().skip(self.offset);
-        let objects: Vec<Row> = shown
-            .map(|(id, value)| Row {
-                object: describer.describe(id),
-                value,
-            })
-            .collect();
+        let objects: Vec<Row> =
+            shown.map(|(id, value)| Row { object: describer.describe(id), value }).collect();
         let memsizes = heap.memsizes()?;
         let count = selection.count();
         Ok(Answer {
@@ -94,9 +90,7 @@ impl Question {
             more: count.saturating_sub(end),
             objects,
             count,
-            size: selection
-                .iter()
-                .fold(0, |sum, id| sum.saturating_add(memsizes.get(id))),
+            size: selection.iter().fold(0, |sum, id| sum.saturating_add(memsizes.get(id))),
         })
     }
 
@@ -166,9 +160,7 @@ pub(super) fn largest_of(
         }
     }
     let sorted = kept.into_sorted_vec().into_iter();
-    sorted
-        .map(|Reverse((value, Reverse(id)))| (id, value))
-        .collect()
+    sorted.map(|Reverse((value, Reverse(id)))| (id, value)).collect()
 }
 
 #[cfg(test)]

@@ -59,10 +59,7 @@ pub(super) fn remarks(heap: &Heap, lines: Option<bool>) -> Vec<String> {
         .source
         .truncated
         .then(|| "The dump was cut: what its missing part retains is missing here.".to_owned());
-    [unknown, cut, not_learned(heap), left_out(heap)]
-        .into_iter()
-        .flatten()
-        .collect()
+    [unknown, cut, not_learned(heap), left_out(heap)].into_iter().flatten().collect()
 }
 
 /// A line about memprof's own objects, if there are any.
@@ -78,8 +75,7 @@ pub(super) fn left_out(heap: &Heap) -> Option<String> {
 /// A line about the unknown facts of the Ruby in a core file, if there are any.
 pub(super) fn not_learned(heap: &Heap) -> Option<String> {
     let header = header(heap);
-    let unknown: Vec<&str> = (header.get("unknown")?.as_array()?.iter())
-        .filter_map(Value::as_str)
-        .collect();
+    let unknown: Vec<&str> =
+        (header.get("unknown")?.as_array()?.iter()).filter_map(Value::as_str).collect();
     (!unknown.is_empty()).then(|| format!("Not known of this Ruby: {}.", unknown.join(", ")))
 }

@@ -97,9 +97,8 @@ impl Growing<'_> {
         let parts = if depth == 0 { Vec::new() } else { parts };
         let shown: u64 = parts.iter().map(|part| part.0).sum();
         let more = ((all - parts.len()) as u64, sum - shown);
-        let branches = parts
-            .into_iter()
-            .map(|(_, members)| self.branch(&members, Some(first), depth - 1));
+        let branches =
+            parts.into_iter().map(|(_, members)| self.branch(&members, Some(first), depth - 1));
         Branch {
             branches: branches.collect(),
             object: self.describer.describe(first),
@@ -111,9 +110,7 @@ impl Growing<'_> {
     }
 
     fn sum(&self, nodes: &[u32]) -> u64 {
-        nodes
-            .iter()
-            .fold(0, |sum, &node| sum.saturating_add(self.retained.get(node)))
+        nodes.iter().fold(0, |sum, &node| sum.saturating_add(self.retained.get(node)))
     }
 
     fn below<'a>(&'a self, nodes: &'a [u32]) -> impl Iterator<Item = u32> + 'a {

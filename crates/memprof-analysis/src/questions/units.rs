@@ -36,20 +36,7 @@ mod tests {
     fn sizes_are_written_for_people() {
         let sizes = [0, 1023, 1024, 1_048_524, 1_048_576, u64::MAX];
         let texts: Vec<String> = sizes.into_iter().map(bytes).collect();
-        assert_eq!(
-            texts,
-            [
-                "0 B",
-                "1023 B",
-                "1.0 KiB",
-                "1023.9 KiB",
-                "1.0 MiB",
-                "16384.0 PiB"
-            ]
-        );
-        assert_eq!(
-            [1, 999, 1000, 1_234_567].map(thousands),
-            ["1", "999", "1,000", "1,234,567"]
-        );
+        assert_eq!(texts, ["0 B", "1023 B", "1.0 KiB", "1023.9 KiB", "1.0 MiB", "16384.0 PiB"]);
+        assert_eq!([1, 999, 1000, 1_234_567].map(thousands), ["1", "999", "1,000", "1,234,567"]);
     }
 }

@@ -53,17 +53,12 @@ impl<'h> Words<'h> {
     /// # Errors
     /// If the index cannot be read.
     pub fn new(heap: &'h Heap) -> io::Result<Words<'h>> {
-        let Graph {
-            offsets, targets, ..
-        } = heap.graph(&[])?;
+        let Graph { offsets, targets, .. } = heap.graph(&[])?;
         let find = |name| heap.names().find(name);
         let classes = heap.group_classes();
         let groups = heap.group_numbers()?;
         let class_of = |node: u32| classes.get(*groups.get(node as usize)? as usize).copied();
-        let class_objects = heap
-            .class_objects()
-            .iter()
-            .filter(|class| class.name.is_some());
+        let class_objects = heap.class_objects().iter().filter(|class| class.name.is_some());
         let attached =
             class_objects.filter_map(|class| Some((class_of(class.object)?, class.object)));
         let attached = attached.collect();
@@ -111,10 +106,7 @@ impl<'h> Words<'h> {
                 let class = self.heap.classes().get(group.shown as usize);
                 class.map_or("", |class| self.heap.name(class.name))
             }
-            None => self
-                .heap
-                .category(node)
-                .map_or("root", |category| &category.name),
+            None => self.heap.category(node).map_or("root", |category| &category.name),
         }
     }
 
@@ -131,9 +123,7 @@ impl<'h> Words<'h> {
     /// Source location of an object's code: of a proc or iseq.
     pub fn source(&self, node: u32) -> Option<(String, u32)> {
         let file = self.fact(node, self.known.source_file)?;
-        let line = self
-            .fact(node, self.known.source_line)
-            .and_then(|line| line.parse().ok());
+        let line = self.fact(node, self.known.source_line).and_then(|line| line.parse().ok());
         Some((file, line.unwrap_or(0)))
     }
 
@@ -145,17 +135,11 @@ impl<'h> Words<'h> {
         }
         let stored = self.heap.texts().get(place).ok()?;
         let bytes = stored.bytes()?;
-        Some(shortened(
-            &String::from_utf8_lossy(bytes),
-            bytes.len() < stored.length as usize,
-        ))
+        Some(shortened(&String::from_utf8_lossy(bytes), bytes.len() < stored.length as usize))
     }
 
     fn length(&self, node: u32) -> Option<u32> {
-        self.lengths
-            .get(node as usize)
-            .copied()
-            .filter(|&length| length != NONE)
+        self.lengths.get(node as usize).copied().filter(|&length| length != NONE)
     }
 
     /// A class or module: its name, or the object that it belongs to.
@@ -176,28 +160,19 @@ impl<'h> Words<'h> {
                 return format!("#<{role} {}>", self.heap.name(name));
             }
         }
-        let singleton = self
-            .flags
-            .get(node as usize)
-            .is_some_and(|flags| flags & Flags::SINGLETON.0 != 0);
+        let singleton =
+            self.flags.get(node as usize).is_some_and(|flags| flags & Flags::SINGLETON.0 != 0);
         let real = facts.map_or(NONE, |facts| facts.real);
         let of = self.heap.class_object(real).and_then(|facts| facts.name);
         match of {
             _ if singleton && self.attached.contains_key(&node) => {
-                let of = self
-                    .heap
-                    .class_object(self.attached[&node])
-                    .and_then(|class| class.name);
+                let of = self.heap.class_object(self.attached[&node]).and_then(|class| class.name);
                 format!("#<Class:{}>", of.map_or("", |name| self.heap.name(name)))
             }
             Some(name) if singleton => format!("#<singleton of {}>", self.heap.name(name)),
             _ => format!(
                 "#<{}:{:#x}>",
-                if kind == Kind::MODULE {
-                    "Module"
-                } else {
-                    "Class"
-                },
+                if kind == Kind::MODULE { "Module" } else { "Class" },
                 self.heap.addresses().of(node)
             ),
         }
@@ -282,11 +257,7 @@ impl<'h> Words<'h> {
         if self.labels.is_empty() || self.labels[first] != Packed::NONE.0 {
             return Some(first);
         }
-        Some(
-            edges
-                .find(|&index| self.labels[index] != Packed::NONE.0)
-                .unwrap_or(first),
-        )
+        Some(edges.find(|&index| self.labels[index] != Packed::NONE.0).unwrap_or(first))
     }
 
     /// Places of an object's references among the graph's targets.
@@ -335,20 +306,14 @@ impl<'h> Words<'h> {
         match self.edge(from, to) {
             Some(edge) => self.label_of(edge),
             None if self.heap.is_finalizer(from, to) => Some("finalizer".to_owned()),
-            None => self
-                .class_of(from)
-                .filter(|&class| class == to)
-                .map(|_| "class".to_owned()),
+            None => self.class_of(from).filter(|&class| class == to).map(|_| "class".to_owned()),
         }
     }
 
     /// The class object that an object references.
     pub fn class_of(&self, node: u32) -> Option<u32> {
         let group = *self.groups.get(node as usize)?;
-        self.classes
-            .get(group as usize)
-            .copied()
-            .filter(|&class| class != NONE)
+        self.classes.get(group as usize).copied().filter(|&class| class != NONE)
     }
 
     /// A step of a path, an object with its reference to the next one: `Hash["user:42"]`, `Session@user`.
@@ -396,24 +361,16 @@ impl<'h> Words<'h> {
 
     /// Whether an object is well known by its name: a class or module.
     fn is_known(&self, node: u32) -> bool {
-        let is_class = self
-            .group(node)
-            .is_some_and(|group| matches!(group.kind, Kind::CLASS | Kind::MODULE));
-        is_class
-            && self
-                .heap
-                .class_object(node)
-                .is_some_and(|facts| facts.name.is_some())
+        let is_class =
+            self.group(node).is_some_and(|group| matches!(group.kind, Kind::CLASS | Kind::MODULE));
+        is_class && self.heap.class_object(node).is_some_and(|facts| facts.name.is_some())
     }
 
     /// Where a path begins for people: at the last class or module on it, or at a global variable, as these need no
     /// explanation.
     fn beginning(&self, nodes: &[u32]) -> usize {
         let before = &nodes[..nodes.len().saturating_sub(1)];
-        before
-            .iter()
-            .rposition(|&node| self.is_known(node))
-            .unwrap_or(0)
+        before.iter().rposition(|&node| self.is_known(node)).unwrap_or(0)
     }
 
     /// A path in words, from its last well-known step on.
@@ -488,11 +445,7 @@ impl Steps {
             self.shown.extend(std::iter::repeat_n(last, run));
         } else {
             let more = Phrase::default().text(format!("… {} more ", run - 1));
-            let more = if is_cut {
-                more
-            } else {
-                more.phrase(last.clone()).text(" ")
-            };
+            let more = if is_cut { more } else { more.phrase(last.clone()).text(" ") };
             self.shown.extend([last, more.text("…")]);
         }
         match std::mem::take(&mut self.omitted) {
@@ -518,9 +471,5 @@ fn shortened(text: &str, cut: bool) -> String {
 
 /// A source location.
 pub fn place(file: &str, line: u32) -> String {
-    if line == 0 {
-        file.to_owned()
-    } else {
-        format!("{file}:{line}")
-    }
+    if line == 0 { file.to_owned() } else { format!("{file}:{line}") }
 }

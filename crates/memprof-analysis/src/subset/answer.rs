@@ -56,11 +56,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
             })
         });
         let members = page.collect::<Result<Vec<_>, Error>>()?;
-        Ok(Answer {
-            count: self.len() as u64,
-            size: self.size()?,
-            members,
-        })
+        Ok(Answer { count: self.len() as u64, size: self.size()?, members })
     }
 
     fn described(&self, describer: &Describer<'_>, node: u32) -> Described {

@@ -32,12 +32,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
     /// See [`Subset::all`].
     pub fn of_type(&self, name: &Name) -> Result<Subset<H>, Error> {
         let holds = |kind: &str| name.holds(kind) || name.holds(&kind.to_ascii_uppercase());
-        let wanted = self
-            .heap
-            .groups()
-            .iter()
-            .map(|group| holds(group.kind.name()))
-            .collect();
+        let wanted = self.heap.groups().iter().map(|group| holds(group.kind.name())).collect();
         let mut chosen = self.of_groups(wanted)?;
         if name.holds(ROOT) || name.holds("root") {
             chosen.extend(self.categories());
@@ -50,20 +45,13 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
     /// # Errors
     /// See [`Subset::all`].
     pub fn of_class(&self, name: &Name) -> Result<Subset<H>, Error> {
-        let classes = self
-            .heap
-            .classes()
-            .iter()
-            .map(|class| name.holds(self.heap.name(class.name)));
+        let classes =
+            self.heap.classes().iter().map(|class| name.holds(self.heap.name(class.name)));
         let classes: Vec<bool> = classes.collect();
         let groups = self.heap.groups().iter();
-        let wanted = groups
-            .map(|group| classes.get(group.shown as usize) == Some(&true))
-            .collect();
+        let wanted = groups.map(|group| classes.get(group.shown as usize) == Some(&true)).collect();
         let mut chosen = self.of_groups(wanted)?;
-        let named = (0..)
-            .zip(self.groups.iter())
-            .filter(|(_, group)| name.holds(&group.name));
+        let named = (0..).zip(self.groups.iter()).filter(|(_, group)| name.holds(&group.name));
         let named = named.map(|(index, _): (u32, _)| self.heap.root() + 1 + index);
         chosen.extend(named.filter(|&node| self.contains(node)));
         Ok(self.with(BitSet::of(self.members.length(), chosen)))
@@ -71,15 +59,9 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
 
     fn of_groups(&self, wanted: Vec<bool>) -> Result<Vec<u32>, Error> {
         let groups = self.heap.group_numbers()?;
-        let group = |node: u32| {
-            groups
-                .get(node as usize)
-                .and_then(|&group| wanted.get(group as usize))
-        };
-        Ok(self
-            .iter()
-            .filter(|&node| group(node) == Some(&true))
-            .collect())
+        let group =
+            |node: u32| groups.get(node as usize).and_then(|&group| wanted.get(group as usize));
+        Ok(self.iter().filter(|&node| group(node) == Some(&true)).collect())
     }
 
     /// Members that are root categories.
@@ -100,10 +82,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
 
     /// Members that a function accepts.
     pub fn filter(&self, wanted: impl FnMut(&u32) -> bool) -> Subset<H> {
-        self.with(BitSet::of(
-            self.members.length(),
-            self.iter().filter(wanted),
-        ))
+        self.with(BitSet::of(self.members.length(), self.iter().filter(wanted)))
     }
 
     /// A random sample: each member with the same probability, reproducible with the same `seed`.
@@ -135,22 +114,16 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
                 *by_name.entry(name).or_default() += 1;
             }
         }
-        for (group, count) in self
-            .heap
-            .groups()
-            .iter()
-            .zip(by_group)
-            .filter(|(_, count)| *count > 0)
+        for (group, count) in
+            self.heap.groups().iter().zip(by_group).filter(|(_, count)| *count > 0)
         {
             let class = self.heap.classes().get(group.shown as usize);
             let name = class.map_or(UNKNOWN, |class| self.heap.name(class.name));
             *by_name.entry(name).or_default() += count;
         }
         let unknown = by_name.remove(UNKNOWN).unwrap_or(0);
-        let mut counts: Vec<(String, u64)> = by_name
-            .into_iter()
-            .map(|(name, count)| (name.to_owned(), count))
-            .collect();
+        let mut counts: Vec<(String, u64)> =
+            by_name.into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
         order::sort_by(&mut counts, |left, right| {
             right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0))
         });
@@ -167,10 +140,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         let mut degrees = Vec::new();
         for node in self.iter() {
             view.distinct(node, &mut targets);
-            let degree = targets
-                .iter()
-                .filter(|&&target| self.contains(target))
-                .count();
+            let degree = targets.iter().filter(|&&target| self.contains(target)).count();
             if degree >= least {
                 degrees.push((node, degree));
             }

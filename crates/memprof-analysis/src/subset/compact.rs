@@ -21,18 +21,9 @@ impl Compact {
         for (&node, number) in nodes.iter().zip(0..) {
             numbers[node as usize] = number;
         }
-        let mut compact = Compact {
-            nodes,
-            numbers,
-            offsets: Vec::new(),
-            targets: Vec::new(),
-        };
+        let mut compact = Compact { nodes, numbers, offsets: Vec::new(), targets: Vec::new() };
         let number = |node: u32| {
-            compact
-                .numbers
-                .get(node as usize)
-                .copied()
-                .filter(|&number| number != NONE)
+            compact.numbers.get(node as usize).copied().filter(|&number| number != NONE)
         };
         let (mut offsets, mut targets) = (Vec::with_capacity(compact.nodes.len() + 2), Vec::new());
         for &node in &compact.nodes {

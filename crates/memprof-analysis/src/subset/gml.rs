@@ -20,10 +20,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         let words = Words::new(&self.heap)?;
         let sizes = self.heap.memsizes()?;
         let view = self.view()?;
-        let mut labels = Labels {
-            heap: &self.heap,
-            taken: FxHashSet::default(),
-        };
+        let mut labels = Labels { heap: &self.heap, taken: FxHashSet::default() };
         let mut gml = Gml::new(out);
         for node in self.iter() {
             let group = self.grouped(node);

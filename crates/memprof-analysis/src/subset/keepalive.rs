@@ -67,23 +67,14 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         let length = self.members.length();
         let (mut border, mut inside) = (BitSet::new(length), BitSet::new(length));
         for node in self.iter().filter(|&node| !other.contains(node)) {
-            for target in view
-                .references(node)
-                .filter(|&target| other.contains(target))
-            {
+            for target in view.references(node).filter(|&target| other.contains(target)) {
                 border.insert(node);
                 inside.insert(target);
             }
         }
-        let mut inside = Subset {
-            members: inside,
-            ..self.clone()
-        };
+        let mut inside = Subset { members: inside, ..self.clone() };
         inside.take_annotations(other);
-        Ok(Interface {
-            border: self.with(border),
-            inside: self.update_keepalive_count(&inside)?,
-        })
+        Ok(Interface { border: self.with(border), inside: self.update_keepalive_count(&inside)? })
     }
 }
 
@@ -146,11 +137,7 @@ impl<'g> Keepalive<'g> {
                 self.meet(target, &mut tied);
             }
         }
-        let inside = if tied {
-            self.beyond_count
-        } else {
-            self.entries.len() as u64
-        };
+        let inside = if tied { self.beyond_count } else { self.entries.len() as u64 };
         let count = self.outside.len() as u64 + inside;
         for node in self.outside.iter().chain(&self.entries) {
             self.reached.remove(*node);

@@ -74,11 +74,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
     pub fn all(heap: H) -> Result<Subset<H>, Error> {
         let mut members = BitSet::new(heap.root() as usize + 1);
         let flags = heap.flag_words()?;
-        let folded = |id: u32| {
-            flags
-                .get(id as usize)
-                .is_some_and(|flags| flags & FOLDED.0 != 0)
-        };
+        let folded = |id: u32| flags.get(id as usize).is_some_and(|flags| flags & FOLDED.0 != 0);
         for node in (0..heap.root()).filter(|&node| !folded(node)) {
             members.insert(node);
         }
@@ -88,10 +84,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
     /// These nodes; the super root is never a member.
     pub fn of(heap: H, nodes: impl IntoIterator<Item = u32>) -> Subset<H> {
         let root = heap.root();
-        let members = BitSet::of(
-            root as usize + 1,
-            nodes.into_iter().filter(|&node| node != root),
-        );
+        let members = BitSet::of(root as usize + 1, nodes.into_iter().filter(|&node| node != root));
         Subset::new(heap, members)
     }
 
@@ -108,28 +101,18 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
 
     /// Other members, with the same references.
     fn with(&self, members: BitSet) -> Subset<H> {
-        Subset {
-            members,
-            ..self.clone()
-        }
+        Subset { members, ..self.clone() }
     }
 
     /// These members and only the references between them.
     fn closed(&self, members: BitSet) -> Subset<H> {
         let edges = self.edges.within(members.clone());
-        Subset {
-            members,
-            edges,
-            ..self.clone()
-        }
+        Subset { members, edges, ..self.clone() }
     }
 
     /// The same members, with references of their own.
     fn with_own(&self, own: Own) -> Subset<H> {
-        Subset {
-            edges: Edges::of(own),
-            ..self.clone()
-        }
+        Subset { edges: Edges::of(own), ..self.clone() }
     }
 
     /// The heap.
@@ -186,10 +169,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
     /// See [`Subset::all`].
     pub fn size(&self) -> Result<u64, Error> {
         let sizes = self.heap.memsizes()?;
-        let size = |node| {
-            self.grouped(node)
-                .map_or_else(|| sizes.get(node), |group| group.size)
-        };
+        let size = |node| self.grouped(node).map_or_else(|| sizes.get(node), |group| group.size);
         let members = self.members.iter();
         Ok(members.fold(0, |sum: u64, node| sum.saturating_add(size(node))))
     }
@@ -220,14 +200,8 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
     /// See [`Subset::all`].
     pub fn with_class_references(&self) -> Result<Subset<H>, Error> {
         if self.edges.own.is_none() {
-            let edges = Edges {
-                classes: true,
-                ..self.edges.clone()
-            };
-            return Ok(Subset {
-                edges,
-                ..self.clone()
-            });
+            let edges = Edges { classes: true, ..self.edges.clone() };
+            return Ok(Subset { edges, ..self.clone() });
         }
         let view = self.view()?;
         let rows = Own::build(self.nodes(), |node, targets| {
@@ -239,9 +213,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
 
     /// Numbers that annotate members, by name.
     pub fn annotations(&self) -> impl Iterator<Item = (&str, &Annotation)> {
-        self.annotations
-            .iter()
-            .map(|(name, numbers)| (name.as_str(), &**numbers))
+        self.annotations.iter().map(|(name, numbers)| (name.as_str(), &**numbers))
     }
 
     /// The number that annotates a node.
@@ -252,9 +224,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
     /// The same with members annotated by numbers. Subsets derived from this one inherit annotations.
     pub fn annotate(&self, name: &str, numbers: Annotation) -> Subset<H> {
         let mut marked = self.clone();
-        marked
-            .annotations
-            .insert(name.to_owned(), Arc::new(numbers));
+        marked.annotations.insert(name.to_owned(), Arc::new(numbers));
         marked
     }
 
@@ -294,9 +264,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
     pub fn union(&self, other: &Subset<H>) -> Result<Subset<H>, Error> {
         if !Arc::ptr_eq(&self.groups, &other.groups) && !self.groups.is_empty() {
             if !other.groups.is_empty() {
-                return Err(Error::Question(
-                    "both sets have groups of their own".to_owned(),
-                ));
+                return Err(Error::Question("both sets have groups of their own".to_owned()));
             }
             let mut united = other.union(self)?;
             united.take_annotations(self);
@@ -304,11 +272,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         }
         let mut members = other.members.clone();
         members.unite(&self.members);
-        let mut united = Subset {
-            members,
-            groups: Arc::clone(&other.groups),
-            ..self.clone()
-        };
+        let mut united = Subset { members, groups: Arc::clone(&other.groups), ..self.clone() };
         united.take_annotations(other);
         if !self.edges.same(&other.edges) {
             let (mine, theirs) = (self.view()?, other.view()?);
@@ -352,9 +316,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
             Some(category) => self.root_at(&category.name),
             None => changes.origin(node),
         };
-        let new = to
-            .iter()
-            .filter(|&node| !before(node).is_some_and(|node| self.contains(node)));
+        let new = to.iter().filter(|&node| !before(node).is_some_and(|node| self.contains(node)));
         let members = BitSet::of(to.members.length(), new);
         Ok(to.with(members))
     }

@@ -18,9 +18,7 @@ impl Name {
     /// # Errors
     /// If the text between the slashes is not a valid regexp.
     pub fn parse(text: &str) -> Result<Name, Error> {
-        let regexp = text
-            .strip_prefix('/')
-            .and_then(|rest| rest.rsplit_once('/'));
+        let regexp = text.strip_prefix('/').and_then(|rest| rest.rsplit_once('/'));
         match regexp {
             Some((source, flags @ ("" | "i"))) => {
                 let pattern = Pattern::new(source, flags == "i");

@@ -26,15 +26,9 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         let view = self.view()?;
         let mut targets = Vec::new();
         let mut counts = Annotation::default();
-        for node in self
-            .iter()
-            .filter(|&node| !(exclude && other.contains(node)))
-        {
+        for node in self.iter().filter(|&node| !(exclude && other.contains(node))) {
             view.distinct(node, &mut targets);
-            let count = targets
-                .iter()
-                .filter(|&&target| other.contains(target))
-                .count();
+            let count = targets.iter().filter(|&&target| other.contains(target)).count();
             if count > min {
                 counts.insert(node, count as u64);
             }
@@ -68,10 +62,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         members.intersect(&self.members);
         let parents_here: Vec<u32> = members.iter().collect();
         for node in parents_here {
-            for target in view
-                .references(node)
-                .filter(|&target| self.contains(target))
-            {
+            for target in view.references(node).filter(|&target| self.contains(target)) {
                 members.insert(target);
             }
         }
@@ -130,9 +121,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         for _ in 0..max_depth {
             let mut next = Vec::new();
             for &node in &level {
-                let targets = view
-                    .references(node)
-                    .filter(|&target| self.contains(target));
+                let targets = view.references(node).filter(|&target| self.contains(target));
                 next.extend(targets.filter(|&target| reached.insert(target)));
             }
             if next.is_empty() {
@@ -169,14 +158,10 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         let mut stack = Vec::new();
         let passes = |node: &u32| self.contains(*node) && Some(*node) != without;
         for &start in from {
-            let mut next = Some(start)
-                .filter(passes)
-                .filter(|&start| reached.insert(start));
+            let mut next = Some(start).filter(passes).filter(|&start| reached.insert(start));
             while let Some(node) = next {
                 stack.extend(
-                    view.references(node)
-                        .filter(passes)
-                        .filter(|&target| reached.insert(target)),
+                    view.references(node).filter(passes).filter(|&target| reached.insert(target)),
                 );
                 next = stack.pop();
             }

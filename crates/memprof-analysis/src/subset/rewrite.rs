@@ -28,11 +28,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         members.subtract(&entries.members);
         let mut within = BitSet::of(self.nodes() as usize, 0..self.nodes());
         within.subtract(&entries.members);
-        Subset {
-            members,
-            edges: self.edges.within(within),
-            ..self.clone()
-        }
+        Subset { members, edges: self.edges.within(within), ..self.clone() }
     }
 
     /// Removes references to nodes that are not members; also returns these nodes.
@@ -43,10 +39,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         let view = self.view()?;
         let mut nodes = BitSet::new(self.nodes() as usize);
         for node in self.iter() {
-            for target in view
-                .references(node)
-                .filter(|&target| !self.contains(target))
-            {
+            for target in view.references(node).filter(|&target| !self.contains(target)) {
                 nodes.insert(target);
             }
         }
@@ -58,10 +51,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
             addresses.sort_unstable();
             addresses.dedup();
         }
-        let set = Subset {
-            closed: true,
-            ..self.closed(self.members.clone())
-        };
+        let set = Subset { closed: true, ..self.closed(self.members.clone()) };
         Ok((set, Missing { nodes, addresses }))
     }
 
@@ -75,21 +65,14 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         let mut members = self.members.clone();
         members.subtract(&gone);
         let view = self.view()?;
-        let mut walk = Through {
-            view: &view,
-            gone: &gone,
-            seen: BitSet::new(gone.length()),
-            met: Vec::new(),
-        };
+        let mut walk =
+            Through { view: &view, gone: &gone, seen: BitSet::new(gone.length()), met: Vec::new() };
         let rows = Own::build(self.nodes(), |node, targets| {
             if members.contains(node) {
                 walk.targets(node, targets);
             }
         })?;
-        Ok(Subset {
-            members,
-            ..self.with_own(rows)
-        })
+        Ok(Subset { members, ..self.with_own(rows) })
     }
 
     /// Hides objects that are rarely of interest: removes weak references and objects that the dump itself allocated;
@@ -116,11 +99,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
             |site: &memprof_heap::Site| site.method.is_some_and(|name| heap.name(name) == method);
         let made: Vec<bool> = heap.sites().iter().map(made).collect();
         let sites = heap.site_numbers()?;
-        let site = |node: u32| {
-            sites
-                .get(node as usize)
-                .and_then(|&site| made.get(site as usize))
-        };
+        let site = |node: u32| sites.get(node as usize).and_then(|&site| made.get(site as usize));
         let found = self.iter().filter(|&node| site(node) == Some(&true));
         Ok(BitSet::of(self.members.length(), found))
     }
@@ -137,10 +116,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         let small: Vec<u32> = roots.into_iter().filter(|&root| is_small(root)).collect();
         let mut dropped = self.reach(&small, None)?;
         // Members that others reach remain: from roots that are not small, and from cycles that no root reaches.
-        let all: Vec<u32> = self
-            .iter()
-            .filter(|&node| !dropped.contains(node))
-            .collect();
+        let all: Vec<u32> = self.iter().filter(|&node| !dropped.contains(node)).collect();
         dropped.subtract(&self.reach(&all, None)?);
         Ok(self.without(&self.with(dropped)))
     }
@@ -153,44 +129,31 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
     pub fn group(&self, name: &str, set: &Subset<H>) -> Result<(Subset<H>, u32), Error> {
         let replaced = set.intersection(self);
         if replaced.is_empty() {
-            return Err(Error::Question(
-                "a group needs at least one member".to_owned(),
-            ));
+            return Err(Error::Question("a group needs at least one member".to_owned()));
         }
         let group = self.nodes();
-        let count = replaced
-            .iter()
-            .map(|node| self.grouped(node).map_or(1, |group| group.count))
-            .sum();
+        let count =
+            replaced.iter().map(|node| self.grouped(node).map_or(1, |group| group.count)).sum();
         let grouped = Grouped {
             name: name.to_owned(),
             count,
             size: self.with(replaced.members.clone()).size()?,
         };
         let view = self.view()?;
-        let mut outside: Vec<u32> = replaced
-            .iter()
-            .flat_map(|node| view.references(node))
-            .collect();
+        let mut outside: Vec<u32> =
+            replaced.iter().flat_map(|node| view.references(node)).collect();
         outside.retain(|&target| !replaced.contains(target));
         let rows = Own::build(group + 1, |node, targets| {
             if node == group {
                 targets.append(&mut outside);
             } else if self.contains(node) && !replaced.contains(node) {
                 let inside = |target| {
-                    if replaced.contains(target) {
-                        group
-                    } else {
-                        target
-                    }
+                    if replaced.contains(target) { group } else { target }
                 };
                 targets.extend(view.references(node).map(inside));
             }
         })?;
-        let rest = self
-            .iter()
-            .filter(|&node| !replaced.contains(node))
-            .chain([group]);
+        let rest = self.iter().filter(|&node| !replaced.contains(node)).chain([group]);
         let mut groups = self.groups.to_vec();
         groups.push(grouped);
         let subset = Subset {

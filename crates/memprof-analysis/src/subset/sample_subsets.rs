@@ -44,10 +44,7 @@ pub fn made(address: u64, class: &'static str, references: &[u64]) -> Made {
 
 impl Made {
     pub fn allocated(self, generation: u64, line: u32) -> Made {
-        Made {
-            allocated: Some((generation, line)),
-            ..self
-        }
+        Made { allocated: Some((generation, line)), ..self }
     }
 }
 
@@ -60,21 +57,14 @@ pub fn heap(roots: &[u64], objects: &[Made]) -> Heap {
 pub fn heap_of(header: &str, roots: &[u64], objects: &[Made]) -> Heap {
     let mut builder = Builder::new(tempfile::tempfile().expect("a file")).expect("a builder");
     let mut tables = Tables::default();
-    builder
-        .note(&tables, NoteKind::Header, header)
-        .expect("a note");
+    builder.note(&tables, NoteKind::Header, header).expect("a note");
     builder.roots(&tables, "vm", &edges(roots)).expect("roots");
     for object in objects {
         let allocation = object.allocated.map(|(generation, line)| {
             let file = tables.intern("app/cache.rb");
             let method = object.method.map(|method| tables.intern(method));
             let site = tables.intern_site(Site { file, line, method });
-            Allocation {
-                site,
-                caller: None,
-                generation,
-                time: 0,
-            }
+            Allocation { site, caller: None, generation, time: 0 }
         });
         let record = Object {
             address: object.address,
@@ -101,9 +91,7 @@ pub fn heap_of(header: &str, roots: &[u64], objects: &[Made]) -> Heap {
             allocation,
         };
         builder.object(&tables, &record).expect("an object");
-        builder
-            .edges(&tables, &edges(&object.references))
-            .expect("edges");
+        builder.edges(&tables, &edges(&object.references)).expect("edges");
     }
     builder.end(&tables).expect("an end");
     builder.finish(&tables, false).expect("an end");
@@ -128,14 +116,10 @@ pub fn random_objects(random: &mut Random) -> Vec<Made> {
     let dense = 1 + random.below(3);
     (0..count)
         .map(|index| {
-            let references: Vec<u64> = (0..random.below(2 + dense))
-                .map(|_| address(random.below(count + 1)))
-                .collect();
+            let references: Vec<u64> =
+                (0..random.below(2 + dense)).map(|_| address(random.below(count + 1))).collect();
             let class = CLASSES[random.below(CLASSES.len() as u64) as usize];
-            Made {
-                size: 40 + 8 * random.below(5),
-                ..made(address(index), class, &references)
-            }
+            Made { size: 40 + 8 * random.below(5), ..made(address(index), class, &references) }
         })
         .collect()
 }

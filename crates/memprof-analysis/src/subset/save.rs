@@ -22,11 +22,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         let mut source = Source {
             heap: &self.heap,
             view: self.view()?,
-            labels: if self.edges.own.is_some() {
-                &[]
-            } else {
-                self.heap.labels()?
-            },
+            labels: if self.edges.own.is_some() { &[] } else { self.heap.labels()? },
             offsets: self.heap.graph(&[])?.offsets,
             tables: Tables::default(),
         };
@@ -47,10 +43,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
             for (name, marks) in self.annotations() {
                 if let Some(&mark) = marks.get(&node) {
                     let value = Value::Int(i64::try_from(mark).unwrap_or(i64::MAX));
-                    fields.push(Field {
-                        name: source.tables.intern(name),
-                        value,
-                    });
+                    fields.push(Field { name: source.tables.intern(name), value });
                 }
             }
             source.object(&object, &fields, writer)?;
@@ -89,20 +82,13 @@ impl Source<'_> {
         let heap = self.heap;
         heap.facts()
             .of(node)
-            .map(|(name, value)| Field {
-                name: self.name(name),
-                value: self.value(value),
-            })
+            .map(|(name, value)| Field { name: self.name(name), value: self.value(value) })
             .collect()
     }
 
     /// The address of an object; 0 if it has none.
     fn address(&self, node: u32) -> u64 {
-        if node == NONE {
-            0
-        } else {
-            self.heap.addresses().of(node)
-        }
+        if node == NONE { 0 } else { self.heap.addresses().of(node) }
     }
 
     fn site(&mut self, site: &memprof_heap::Site) -> SiteId {
@@ -163,25 +149,12 @@ impl Source<'_> {
             Kind::REGEXP => Detail::Regexp(self.text(object)),
             Kind::BIGNUM => Detail::Bignum(self.text(object)),
             Kind::ARRAY | Kind::STRUCT => Detail::Length(length),
-            Kind::HASH => Detail::Hash {
-                size: length,
-                default: Value::Nil,
-                default_proc: false,
-            },
+            Kind::HASH => Detail::Hash { size: length, default: Value::Nil, default_proc: false },
             Kind::OBJECT => Detail::Object { ivars: length },
-            Kind::DATA => Detail::Data {
-                type_name: internal.map(|name| self.name(name)),
-            },
+            Kind::DATA => Detail::Data { type_name: internal.map(|name| self.name(name)) },
             Kind::IMEMO => {
-                let name = self
-                    .tables
-                    .intern(internal.map_or("", |name| self.heap.name(name)));
-                Detail::Imemo {
-                    name,
-                    mid: None,
-                    called_id: None,
-                    receiver_class: 0,
-                }
+                let name = self.tables.intern(internal.map_or("", |name| self.heap.name(name)));
+                Detail::Imemo { name, mid: None, called_id: None, receiver_class: 0 }
             }
             Kind::CLASS | Kind::MODULE | Kind::ICLASS => {
                 let facts = self.heap.class_object(object.id);
@@ -214,9 +187,7 @@ impl Source<'_> {
         Text {
             length: whole.or(object.length.map(u64::from)),
             capacity: None,
-            encoding: self
-                .tables
-                .intern(if is_text { "UTF-8" } else { "ASCII-8BIT" }),
+            encoding: self.tables.intern(if is_text { "UTF-8" } else { "ASCII-8BIT" }),
             coderange: CodeRange::Unknown,
             content,
         }
@@ -228,30 +199,20 @@ impl Source<'_> {
         if self.labels.is_empty() {
             let mut targets = Vec::new();
             self.view.distinct(node, &mut targets);
-            let members = targets
-                .into_iter()
-                .filter(|&target| is_member(target) && target < heap.len());
+            let members =
+                targets.into_iter().filter(|&target| is_member(target) && target < heap.len());
             edges.extend(
                 members.map(|target| edge(Written::None, Value::Address(self.address(target)))),
             );
             return edges;
         }
-        let begin = self
-            .offsets
-            .get(node as usize)
-            .map_or(0, |&begin| begin as usize);
+        let begin = self.offsets.get(node as usize).map_or(0, |&begin| begin as usize);
         let row = self.view.row(node);
         for (&target, index) in row.iter().zip(begin..) {
             let label = Packed(self.labels.get(index).copied().unwrap_or(0)).label();
             let there = is_member(target) && target < heap.len() && self.view.counts(target);
-            let value = if there {
-                Value::Address(self.address(target))
-            } else {
-                Value::Nil
-            };
-            let open = edges
-                .last()
-                .is_some_and(|edge: &Edge<'_>| edge.label == Written::Key);
+            let value = if there { Value::Address(self.address(target)) } else { Value::Nil };
+            let open = edges.last().is_some_and(|edge: &Edge<'_>| edge.label == Written::Key);
             if open && label != Label::Entry {
                 // The value of this key is not an object.
                 edges.push(edge(Written::Entry, Value::Nil));
@@ -288,9 +249,5 @@ impl Source<'_> {
 }
 
 fn edge(label: Written, value: Value) -> Edge<'static> {
-    Edge {
-        label,
-        value,
-        preview: None,
-    }
+    Edge { label, value, preview: None }
 }

@@ -19,10 +19,7 @@ pub(super) struct Edges {
 
 impl Edges {
     pub fn of(own: Own) -> Edges {
-        Edges {
-            own: Some(Arc::new(own)),
-            ..Edges::default()
-        }
+        Edges { own: Some(Arc::new(own)), ..Edges::default() }
     }
 
     /// Only references to these count.
@@ -31,10 +28,7 @@ impl Edges {
         if let Some(before) = &self.within {
             set.intersect(before);
         }
-        Edges {
-            within: Some(Arc::new(set)),
-            ..self.clone()
-        }
+        Edges { within: Some(Arc::new(set)), ..self.clone() }
     }
 
     /// True if both are identical.
@@ -62,10 +56,7 @@ pub(super) struct Own {
 impl Own {
     /// Rows of the nodes 0..`nodes`, appended by `row` one after the other, without duplicate targets.
     pub fn build(nodes: u32, mut row: impl FnMut(u32, &mut Vec<u32>)) -> Result<Own, Error> {
-        let mut own = Own {
-            offsets: Vec::with_capacity(nodes as usize + 1),
-            targets: Vec::new(),
-        };
+        let mut own = Own { offsets: Vec::with_capacity(nodes as usize + 1), targets: Vec::new() };
         let mut targets = Vec::new();
         for node in 0..nodes {
             own.offsets.push(own.targets.len() as u32);
@@ -143,15 +134,9 @@ impl<'s> View<'s> {
     /// The nodes that a node references, possibly with duplicates.
     pub fn references(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
         let row = self.row(node);
-        let class = if self.count_classes && node < self.objects {
-            self.class_of(node)
-        } else {
-            None
-        };
-        row.iter()
-            .copied()
-            .filter(|&target| self.counts(target))
-            .chain(class)
+        let class =
+            if self.count_classes && node < self.objects { self.class_of(node) } else { None };
+        row.iter().copied().filter(|&target| self.counts(target)).chain(class)
     }
 
     /// The nodes that a node references, each once and in order; replaces the contents of `targets`.

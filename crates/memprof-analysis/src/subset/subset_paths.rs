@@ -27,10 +27,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         let mut reached = BitSet::new(compact.nodes.len());
         for node in wanted.iter() {
             let mut number = compact.number(node);
-            while paths
-                .parent
-                .get(number as usize)
-                .is_some_and(|&parent| parent != NONE)
+            while paths.parent.get(number as usize).is_some_and(|&parent| parent != NONE)
                 && reached.insert(number)
             {
                 number = paths.parent[number as usize];
@@ -59,11 +56,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
             return Ok(Vec::new());
         }
         let paths = graph::shortest_paths(&compact.graph(), start);
-        Ok(paths
-            .path(end)
-            .into_iter()
-            .map(|number| compact.node(number))
-            .collect())
+        Ok(paths.path(end).into_iter().map(|number| compact.node(number)).collect())
     }
 
     /// A tree of shortest paths from the only member of `root` to all members that it reaches. It is a minimum spanning
@@ -81,11 +74,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         let start = compact.number(start);
         let paths = graph::shortest_paths(&compact.graph(), start);
         let mut pairs = Vec::new();
-        for (&parent, number) in paths
-            .parent
-            .iter()
-            .zip(0..)
-            .filter(|(parent, _)| **parent != NONE)
+        for (&parent, number) in paths.parent.iter().zip(0..).filter(|(parent, _)| **parent != NONE)
         {
             pairs.push((compact.node(parent), compact.node(number)));
         }
@@ -97,15 +86,9 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
                 rest.next();
             }
         })?;
-        let members = pairs
-            .iter()
-            .map(|&(_, node)| node)
-            .chain([compact.node(start)]);
+        let members = pairs.iter().map(|&(_, node)| node).chain([compact.node(start)]);
         let members = BitSet::of(self.members.length(), members);
-        Ok(Subset {
-            members,
-            ..self.with_own(rows)
-        })
+        Ok(Subset { members, ..self.with_own(rows) })
     }
 
     /// Walks depth first over the members that a member reaches, itself first; each node once, with its referrer on the

@@ -40,9 +40,7 @@ fn some<'h>(random: &mut Random, set: &Subset<&'h Heap>) -> Subset<&'h Heap> {
 }
 
 fn naive(set: &Subset<&Heap>) -> Naive {
-    set.iter()
-        .map(|node| (node, set.children(node).expect("in memory")))
-        .collect()
+    set.iter().map(|node| (node, set.children(node).expect("in memory"))).collect()
 }
 
 fn nodes(set: &Subset<&Heap>) -> Vec<u32> {

@@ -109,8 +109,5 @@ fn a_byte_order_mark_is_no_part_of_the_first_line() {
     let plain = read(DUMP);
     assert_eq!(marked.source, plain.source);
     assert_eq!(marked.categories(), plain.categories());
-    assert_eq!(
-        marked.retained().expect("sizes"),
-        plain.retained().expect("sizes")
-    );
+    assert_eq!(marked.retained().expect("sizes"), plain.retained().expect("sizes"));
 }

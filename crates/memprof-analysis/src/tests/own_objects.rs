@@ -15,20 +15,14 @@ fn module(at: u64, name: &str) -> Thing {
 /// A program whose application is behind memprof's middleware, with a native object and a thread of memprof.
 fn tracked() -> Heap {
     let things = [
-        class(address(0), "Object", 0)
-            .to("Memprof", address(1))
-            .to("App", address(4)),
-        module(1, "Memprof")
-            .to("Middleware", address(2))
-            .to("", address(9)),
+        class(address(0), "Object", 0).to("Memprof", address(1)).to("App", address(4)),
+        module(1, "Memprof").to("Middleware", address(2)).to("", address(9)),
         class(address(2), "Memprof::Middleware", 0).to("", address(20)),
         thing(address(3), Kind::OBJECT, "Memprof::Middleware")
             .to("@app", address(5))
             .to("@options", address(8)),
         class(address(4), "App", 0),
-        thing(address(5), Kind::OBJECT, "App")
-            .to("@cache", address(6))
-            .to("@title", address(10)),
+        thing(address(5), Kind::OBJECT, "App").to("@cache", address(6)).to("@title", address(10)),
         thing(address(6), Kind::ARRAY, "Array").size(5000),
         thing(address(7), Kind::DATA, "Memprof::Native::Guard")
             .named("Memprof::Native::Guard")
@@ -42,40 +36,22 @@ fn tracked() -> Heap {
             .size(1 << 20)
             .to("", address(12))
             .to("", address(19)),
-        thing(address(12), Kind::DATA, "Fiber")
-            .named("fiber")
-            .size(1 << 18),
+        thing(address(12), Kind::DATA, "Fiber").named("fiber").size(1 << 18),
         thing(address(13), Kind::DATA, "Thread")
             .named("VM/thread")
             .size(1000)
             .fact("name", Fact::Text("memprofiler".to_owned()))
             .to("", address(14)),
-        thing(address(14), Kind::DATA, "Proc")
-            .named("proc")
-            .to("self", address(3)),
-        thing(address(15), Kind::DATA, "Thread")
-            .named("VM/thread")
-            .size(2000)
-            .to("", address(16)),
-        thing(address(16), Kind::DATA, "Proc")
-            .named("proc")
-            .to("self", address(5)),
+        thing(address(14), Kind::DATA, "Proc").named("proc").to("self", address(3)),
+        thing(address(15), Kind::DATA, "Thread").named("VM/thread").size(2000).to("", address(16)),
+        thing(address(16), Kind::DATA, "Proc").named("proc").to("self", address(5)),
         class(address(17), "MemprofLookalike", 0),
         thing(address(18), Kind::OBJECT, "MemprofLookalike"),
         string(address(19), "on the stack"),
-        thing(address(20), Kind::DATA, "")
-            .named("VM/cc_table")
-            .size(300),
+        thing(address(20), Kind::DATA, "").named("VM/cc_table").size(300),
     ];
-    let roots = [
-        address(0),
-        address(3),
-        address(7),
-        address(11),
-        address(13),
-        address(15),
-        address(18),
-    ];
+    let roots =
+        [address(0), address(3), address(7), address(11), address(13), address(15), address(18)];
     heap(&[("vm", &roots)], &things)
 }
 
@@ -98,11 +74,7 @@ fn they_are_in_no_total_and_their_sum_is_known() {
     let own = [40, 40, 40, 90_000, 40, 700, 16 << 10, 16 << 10, 300];
     assert_eq!(
         heap.source.own,
-        Own {
-            count: 9,
-            size: own.iter().sum(),
-            outside: own.iter().map(|size| size - 40).sum(),
-        }
+        Own { count: 9, size: own.iter().sum(), outside: own.iter().map(|size| size - 40).sum() }
     );
     let whole = 9 * 40 + 5000 + 1000 + 2000;
     assert_eq!(heap.memsizes().expect("sizes").sum(), whole);
@@ -111,11 +83,7 @@ fn they_are_in_no_total_and_their_sum_is_known() {
     assert_eq!(overview["objects"]["count"], 12);
     let rows = ask(&heap, "histogram", json!({ "sort": "size" })).expect("an answer");
     let names = rows["rows"].as_array().expect("rows").iter();
-    assert!(
-        !names
-            .map(|row| row["key"].to_string())
-            .any(|name| name.contains("Memprof::"))
-    );
+    assert!(!names.map(|row| row["key"].to_string()).any(|name| name.contains("Memprof::")));
     let tree = ask(&heap, "tree", json!({ "min": 1, "depth": 1 })).expect("an answer");
     assert!(!tree.to_string().contains("Guard"));
 }
@@ -165,10 +133,7 @@ fn blocks_are_those_of_the_file_that_they_were_written_in() {
     let method = |at: u64| thing(address(at), Kind::IMEMO, "").named("ment");
     let things = [
         class(address(0), "Object", 0).to("Memprof", address(1)),
-        module(1, "Memprof")
-            .to("", address(2))
-            .to("", address(9))
-            .to("@block", address(6)),
+        module(1, "Memprof").to("", address(2)).to("", address(9)).to("@block", address(6)),
         method(2).to("", address(3)),
         code(3, OWN),
         block(4, OWN),
@@ -210,10 +175,5 @@ fn what_the_header_lists_is_left_out() {
 fn a_heap_without_memprof_has_nothing_left_out() {
     let (_, heap) = random(3, 200);
     assert_eq!(heap.source.own, Own::default());
-    assert!(
-        heap.flag_words()
-            .expect("flags")
-            .iter()
-            .all(|flags| flags & FOLDED.0 == 0)
-    );
+    assert!(heap.flag_words().expect("flags").iter().all(|flags| flags & FOLDED.0 == 0));
 }

@@ -20,9 +20,7 @@ fn a_local_is_named_by_its_key_on_the_thread_and_on_its_fiber() {
         .to("", address(4));
     let things = [
         thread,
-        thing(address(1), Kind::DATA, "Fiber")
-            .named("fiber")
-            .to("", address(3)),
+        thing(address(1), Kind::DATA, "Fiber").named("fiber").to("", address(3)),
         string(address(2), "Ann"),
         string(address(3), "Bob"),
         string(address(4), "neither"),
@@ -35,9 +33,6 @@ fn a_local_is_named_by_its_key_on_the_thread_and_on_its_fiber() {
         words.path(&nodes).to_string()
     };
     assert_eq!(path_to(2), "root vm -> Thread[:user] -> String \"Ann\"");
-    assert_eq!(
-        path_to(3),
-        "root vm -> Thread -> Fiber[:other] -> String \"Bob\""
-    );
+    assert_eq!(path_to(3), "root vm -> Thread -> Fiber[:other] -> String \"Bob\"");
     assert_eq!(path_to(4), "root vm -> Thread -> String \"neither\"");
 }

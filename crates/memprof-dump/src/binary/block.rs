@@ -87,13 +87,8 @@ impl Blocks {
         let at = self.output.written();
         let mut bytes = Vec::new();
         let mut out = Out::new(&mut bytes, 0);
-        let totals = [
-            counts.objects,
-            counts.references,
-            counts.memsize,
-            counts.roots,
-            counts.shapes,
-        ];
+        let totals =
+            [counts.objects, counts.references, counts.memsize, counts.roots, counts.shapes];
         for total in totals {
             out.varint(total);
         }

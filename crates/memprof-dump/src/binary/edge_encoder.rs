@@ -79,11 +79,8 @@ impl Binary {
     /// Counts a reference, if this is one.
     #[inline(always)]
     fn is_reference(&mut self, edge: &Edge<'_>) -> bool {
-        let address = if self.last.root {
-            self.tally.root(edge)
-        } else {
-            self.tally.reference(edge)
-        };
+        let address =
+            if self.last.root { self.tally.root(edge) } else { self.tally.reference(edge) };
         self.counts.references += u32::from(address.is_some());
         address.is_some()
     }
@@ -112,9 +109,7 @@ impl Binary {
             Label::Role(name) => (label::ROLE, Some(name)),
         };
         // Only keys and entries have a preview.
-        let preview = edge
-            .preview
-            .filter(|_| matches!(edge.label, Label::Key | Label::Entry));
+        let preview = edge.preview.filter(|_| matches!(edge.label, Label::Key | Label::Entry));
         let name = name.map(|name| (name, self.interned.number(name)));
         let value = match edge.value {
             Value::Symbol(name) | Value::Name(name) | Value::Json(name) => {

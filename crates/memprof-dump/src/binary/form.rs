@@ -104,10 +104,7 @@ impl Form {
                 | fact(object.memsize != u64::from(object.slot_size), MEMSIZE)
                 | fact(object.shape_id.is_some(), SHAPE)
                 | fact(object.age.is_some(), AGE)
-                | fact(
-                    (object.allocation).is_some_and(|at| at.caller.is_some()),
-                    CALLER,
-                ),
+                | fact((object.allocation).is_some_and(|at| at.caller.is_some()), CALLER),
             tag,
             bits,
         }
@@ -126,9 +123,7 @@ impl Form {
         let form = self;
         let name = |name: Option<NameId>| name.map_or(0, |name| u64::from(name.0) + 1);
         let small = [form.kind.0, form.age, form.facts, form.tag as u8, form.bits];
-        let small = small
-            .iter()
-            .fold(0, |all, byte| all << 8 | u64::from(*byte));
+        let small = small.iter().fold(0, |all, byte| all << 8 | u64::from(*byte));
         [
             form.class,
             name(form.class_name) << 32 | u64::from(form.slot_size),
@@ -184,13 +179,7 @@ fn detail(detail: &Detail<'_>) -> (Tag, u8, Option<NameId>) {
         Detail::Length(_) => (Tag::Length, 0, None),
         Detail::Hash { default_proc, .. } => (Tag::Hash, bit(*default_proc, FIRST), None),
         Detail::Object { .. } => (Tag::Object, 0, None),
-        Detail::Class {
-            name,
-            real_name,
-            super_name,
-            variations,
-            ..
-        } => {
+        Detail::Class { name, real_name, super_name, variations, .. } => {
             let bits = bit(name.is_some(), FIRST)
                 | bit(real_name.is_some(), SECOND)
                 | bit(super_name.is_some(), THIRD)
@@ -199,12 +188,7 @@ fn detail(detail: &Detail<'_>) -> (Tag, u8, Option<NameId>) {
         }
         Detail::Data { type_name } => (Tag::Data, 0, *type_name),
         Detail::File { fd } => (Tag::File, bit(fd.is_some(), FIRST), None),
-        Detail::Imemo {
-            name,
-            mid,
-            called_id,
-            receiver_class,
-        } => {
+        Detail::Imemo { name, mid, called_id, receiver_class } => {
             let bits = bit(mid.is_some(), FIRST)
                 | bit(called_id.is_some(), SECOND)
                 | bit(*receiver_class != 0, THIRD);
@@ -229,11 +213,7 @@ fn text_bits(text: &Text<'_>) -> u8 {
     };
     let length = if text.length.is_some() { LENGTH } else { 0 };
     let capacity = if text.capacity.is_some() { CAPACITY } else { 0 };
-    let exact = if bytes.is_some() && bytes == text.length {
-        EXACT
-    } else {
-        0
-    };
+    let exact = if bytes.is_some() && bytes == text.length { EXACT } else { 0 };
     range | content | length | capacity | exact
 }
 
@@ -290,22 +270,12 @@ impl Forms {
 
     /// Records the form number of an object.
     pub fn learn(&mut self, TemplateId(template): TemplateId, facts: u8, bits: u8, number: u32) {
-        const NONE: OfTemplate = OfTemplate {
-            block: u32::MAX,
-            number: 0,
-            facts: 0,
-            bits: 0,
-        };
+        const NONE: OfTemplate = OfTemplate { block: u32::MAX, number: 0, facts: 0, bits: 0 };
         let place = template as usize;
         if place >= self.templates.len() {
             self.templates.resize(place + place / 2 + 64, NONE);
         }
-        self.templates[place] = OfTemplate {
-            block: self.block,
-            number,
-            facts,
-            bits,
-        };
+        self.templates[place] = OfTemplate { block: self.block, number, facts, bits };
     }
 
     /// The number of a form in this block, and whether it is new there.

@@ -159,13 +159,7 @@ fn detail(
         Detail::Hash { default, .. } => {
             interned.value(out, tables, default, object.address);
         }
-        Detail::Class {
-            name,
-            real_name,
-            superclass,
-            super_name,
-            variations,
-        } => {
+        Detail::Class { name, real_name, superclass, super_name, variations } => {
             out.varint(superclass);
             for name in [name, real_name, super_name].into_iter().flatten() {
                 interned.name(out, tables, name);
@@ -179,12 +173,7 @@ fn detail(
                 out.zigzag(fd.into());
             }
         }
-        Detail::Imemo {
-            mid,
-            called_id,
-            receiver_class,
-            ..
-        } => {
+        Detail::Imemo { mid, called_id, receiver_class, .. } => {
             for name in [mid, called_id].into_iter().flatten() {
                 interned.name(out, tables, name);
             }

@@ -30,10 +30,7 @@ impl<'a> Out<'a> {
     /// Room for a few numbers, at most 64 bytes. [`Out::keep`] commits them.
     #[inline(always)]
     pub fn window(&mut self) -> Window<'_> {
-        Window {
-            bytes: self.room(),
-            at: 0,
-        }
+        Window { bytes: self.room(), at: 0 }
     }
 
     /// Commits this many bytes of the last window.

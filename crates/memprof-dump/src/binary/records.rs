@@ -19,10 +19,7 @@ pub(in super::super) struct Pieces {
 impl Pieces {
     /// Starts without pieces, with a limit on their bytes.
     pub(in super::super) fn new(most: u64) -> Pieces {
-        Pieces {
-            bytes: Vec::new(),
-            most,
-        }
+        Pieces { bytes: Vec::new(), most }
     }
 
     fn add(&mut self, piece: &[u8]) -> Fallible<()> {
@@ -207,9 +204,7 @@ impl<'a> Records<'a, '_> {
                     default_proc: form.bit(form::FIRST),
                 }
             }
-            Tag::Object => Detail::Object {
-                ivars: self.cursor.varint()?,
-            },
+            Tag::Object => Detail::Object { ivars: self.cursor.varint()? },
             Tag::Class => {
                 let superclass = self.cursor.varint()?;
                 let mut name = |bit| form.bit(bit).then(|| self.name(tables)).transpose();
@@ -224,9 +219,7 @@ impl<'a> Records<'a, '_> {
                     },
                 }
             }
-            Tag::Data => Detail::Data {
-                type_name: form.name,
-            },
+            Tag::Data => Detail::Data { type_name: form.name },
             Tag::File => Detail::File {
                 fd: match form.bit(form::FIRST) {
                     true => Some(i32::try_from(self.cursor.zigzag()?).map_err(|_| Stop::Broken)?),
@@ -394,11 +387,7 @@ impl<'a> Records<'a, '_> {
         if let Value::Address(address) = value {
             self.last.reference = address;
         }
-        edges.push(Edge {
-            label,
-            value,
-            preview,
-        });
+        edges.push(Edge { label, value, preview });
         Ok(true)
     }
 

@@ -22,10 +22,7 @@ fn the_file_is_as_documented() {
     let (mut at, mut blocks, mut objects) = (10, 0, 0);
     while bytes[at..at + 4] == *b"MPBK" {
         let packed = &bytes[at + HEADER..at + HEADER + number(&bytes, at + 12)];
-        assert_eq!(
-            zstd::decode_all(packed).unwrap().len(),
-            number(&bytes, at + 8)
-        );
+        assert_eq!(zstd::decode_all(packed).unwrap().len(), number(&bytes, at + 8));
         assert_eq!(
             crc32fast::hash(&bytes[at + 8..at + HEADER + packed.len()]) as usize,
             number(&bytes, at + 4)
@@ -71,10 +68,7 @@ fn objects_in_a_row_take_few_bytes() {
 
 #[test]
 fn it_is_not_compressed_twice() {
-    let options = Options {
-        compression: Compression::Gzip,
-        ..BINARY
-    };
+    let options = Options { compression: Compression::Gzip, ..BINARY };
     let error = create(scratch(), options).err().unwrap();
     assert!(error.to_string().contains("compressed by itself"));
 }
@@ -82,13 +76,7 @@ fn it_is_not_compressed_twice() {
 /// Only a damaged file has such notes. They would break the lines of other formats, and leak values.
 #[test]
 fn a_note_that_is_no_object_of_json_is_left_out() {
-    for note in [
-        "",
-        "secret",
-        "{\"secret\":1",
-        "[\"secret\"]",
-        "{\"secret\":\n1}",
-    ] {
+    for note in ["", "secret", "{\"secret\":1", "[\"secret\"]", "{\"secret\":\n1}"] {
         let bytes = written(BINARY, |writer| {
             let tables = Tables::default();
             writer.note(&tables, NoteKind::Globals, note)?;

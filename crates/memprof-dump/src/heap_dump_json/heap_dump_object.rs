@@ -96,11 +96,7 @@ fn detail(out: &mut Vec<u8>, tables: &Tables, object: &Object<'_>) {
             out.extend_from_slice(b",\"default\":");
             value(out, tables, default);
         }
-        Detail::Class {
-            name: own_name,
-            superclass,
-            ..
-        } => {
+        Detail::Class { name: own_name, superclass, .. } => {
             name(out, tables, ",\"name\":", own_name);
             address(out, ",\"super\":", superclass);
         }

@@ -18,11 +18,7 @@ fn it_is_an_array_with_one_object_a_line() {
         let lines: Vec<&str> = std::str::from_utf8(&bytes).unwrap().lines().collect();
         assert_eq!(lines.len(), 202);
         assert!(lines[0].starts_with("[{\"id\":\"_ROOTS_\""));
-        assert!(
-            lines[1..201]
-                .iter()
-                .all(|line| line.starts_with(",{\"id\":\"0x"))
-        );
+        assert!(lines[1..201].iter().all(|line| line.starts_with(",{\"id\":\"0x")));
         assert_eq!(lines[201], "]");
     }
 }
@@ -30,37 +26,14 @@ fn it_is_an_array_with_one_object_a_line() {
 #[test]
 fn values_have_places_by_type() {
     let objects = array(&made(options(Format::HeapDump), 3, 400));
-    let of = |bt: &str| {
-        objects
-            .iter()
-            .filter(|object| object["bt"] == bt)
-            .collect::<Vec<_>>()
-    };
+    let of = |bt: &str| objects.iter().filter(|object| object["bt"] == bt).collect::<Vec<_>>();
     assert!(of("T_ARRAY").iter().all(|object| object["val"].is_array()));
-    let mut pairs = of("T_HASH")
-        .into_iter()
-        .flat_map(|object| object["val"].as_array().unwrap());
+    let mut pairs = of("T_HASH").into_iter().flat_map(|object| object["val"].as_array().unwrap());
     assert!(pairs.all(|pair| pair.as_array().unwrap().len() == 2));
-    assert!(
-        of("T_OBJECT")
-            .iter()
-            .any(|object| object["ivs"]["@n0"] != serde_json::Value::Null)
-    );
-    assert!(
-        of("T_OBJECT")
-            .iter()
-            .all(|object| object["generic_ivars"].is_null())
-    );
-    assert!(
-        of("T_CLASS")
-            .iter()
-            .any(|object| object["methods"].is_object())
-    );
-    assert!(
-        of("T_IMEMO")
-            .iter()
-            .all(|object| object["imemo_type"] == "callcache")
-    );
+    assert!(of("T_OBJECT").iter().any(|object| object["ivs"]["@n0"] != serde_json::Value::Null));
+    assert!(of("T_OBJECT").iter().all(|object| object["generic_ivars"].is_null()));
+    assert!(of("T_CLASS").iter().any(|object| object["methods"].is_object()));
+    assert!(of("T_IMEMO").iter().all(|object| object["imemo_type"] == "callcache"));
 }
 
 #[test]

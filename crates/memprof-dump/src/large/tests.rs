@@ -8,11 +8,7 @@ use super::LARGE;
 fn lines(bytes: &[u8], coderange: CodeRange) -> Vec<String> {
     let formats = [Format::Memprof, Format::Objspace, Format::HeapDump];
     let line = |format| {
-        let options = Options {
-            format,
-            compression: Compression::None,
-            ruby: (3, 1),
-        };
+        let options = Options { format, compression: Compression::None, ruby: (3, 1) };
         let write = |writer: &mut dyn Writer| {
             let mut tables = Tables::default();
             let text = Text {
@@ -51,18 +47,13 @@ fn lines(bytes: &[u8], coderange: CodeRange) -> Vec<String> {
 /// Checks that a large string of repeated `short` is written like a short one.
 fn assert_alike(short: &[u8], coderange: CodeRange) {
     let times = LARGE / short.len() + 1;
-    for (large, small) in lines(&short.repeat(times), coderange)
-        .into_iter()
-        .zip(lines(short, coderange))
+    for (large, small) in
+        lines(&short.repeat(times), coderange).into_iter().zip(lines(short, coderange))
     {
         let text = String::from_utf8_lossy(short);
         let inside = serde_json::to_string(&text).expect("JSON");
         let inside = inside.trim_matches('"').replace('\u{7f}', "\\u007f");
-        assert_eq!(
-            small.contains(&inside),
-            large.contains(&inside.repeat(times)),
-            "{small}"
-        );
+        assert_eq!(small.contains(&inside), large.contains(&inside.repeat(times)), "{small}");
         let rest = |line: &str| line.replace(&inside, "");
         let (large, small) = (rest(&large), rest(&small));
         let without_bytes = |line: &str| match line.split_once("\"bytes\":\"") {
@@ -92,8 +83,5 @@ fn bytes_that_are_no_text_are_all_there() {
     let line = &lines(&bytes, CodeRange::Broken)[0];
     let base64 = line.split("\"bytes\":\"").nth(1).expect("bytes");
     let base64 = base64.split('"').next().expect("an end");
-    assert_eq!(
-        super::super::text::from_base64(base64).as_deref(),
-        Some(&bytes[..])
-    );
+    assert_eq!(super::super::text::from_base64(base64).as_deref(), Some(&bytes[..]));
 }

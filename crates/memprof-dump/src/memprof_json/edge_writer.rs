@@ -214,18 +214,11 @@ impl Edges {
 /// Whether a text or a number uses the key `data`.
 fn has_text(detail: &Detail<'_>) -> bool {
     use Detail::{Bignum, Float, Regexp, String, Symbol};
-    matches!(
-        detail,
-        String(_) | Symbol(_) | Regexp(_) | Bignum(_) | Float(_)
-    )
+    matches!(detail, String(_) | Symbol(_) | Regexp(_) | Bignum(_) | Float(_))
 }
 
 fn closing(container: Container) -> u8 {
-    if container == Container::Data {
-        b']'
-    } else {
-        b'}'
-    }
+    if container == Container::Data { b']' } else { b'}' }
 }
 
 impl Key {

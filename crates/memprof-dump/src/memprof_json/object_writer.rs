@@ -79,11 +79,7 @@ fn detail(out: &mut Vec<u8>, encodings: &mut Chunks, tables: &Tables, object: &O
             if let Content::Full(digits) = digits.content {
                 let negative = digits.first() == Some(&b'-');
                 out.extend_from_slice(b",\"negative\":");
-                value(
-                    out,
-                    tables,
-                    if negative { Value::True } else { Value::False },
-                );
+                value(out, tables, if negative { Value::True } else { Value::False });
             }
             content(out, encodings, tables, digits);
         }
@@ -92,11 +88,7 @@ fn detail(out: &mut Vec<u8>, encodings: &mut Chunks, tables: &Tables, object: &O
             text::float(out, number);
         }
         Detail::Length(length) => text::field(out, ",\"length\":", length),
-        Detail::Hash {
-            size,
-            default,
-            default_proc,
-        } => {
+        Detail::Hash { size, default, default_proc } => {
             text::field(out, ",\"length\":", size);
             out.extend_from_slice(b",\"default\":");
             value(out, tables, default);
@@ -112,12 +104,7 @@ fn detail(out: &mut Vec<u8>, encodings: &mut Chunks, tables: &Tables, object: &O
                 text::field(out, ",\"fileno\":", fd);
             }
         }
-        Detail::Imemo {
-            name: imemo,
-            mid,
-            called_id,
-            receiver_class,
-        } => {
+        Detail::Imemo { name: imemo, mid, called_id, receiver_class } => {
             name(out, tables, ",\"imemo_type\":", Some(imemo));
             name(out, tables, ",\"mid\":", mid);
             name(out, tables, ",\"called_id\":", called_id);
@@ -127,13 +114,8 @@ fn detail(out: &mut Vec<u8>, encodings: &mut Chunks, tables: &Tables, object: &O
 }
 
 fn class(out: &mut Vec<u8>, tables: &Tables, object: &Object<'_>) {
-    let Detail::Class {
-        name: own_name,
-        real_name,
-        superclass,
-        super_name,
-        variations,
-    } = object.detail
+    let Detail::Class { name: own_name, real_name, superclass, super_name, variations } =
+        object.detail
     else {
         return;
     };

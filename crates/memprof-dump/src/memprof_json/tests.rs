@@ -39,11 +39,7 @@ fn notes_are_completed() {
     let lines = lines(|writer, tables| {
         writer.note(tables, NoteKind::Header, "{\"pid\":1}")?;
         writer.note(tables, NoteKind::Ps, "{}")?;
-        writer.note(
-            tables,
-            NoteKind::Lsof,
-            "{\"_id\":\"lsof:3\",\"type\":\"lsof\"}",
-        )
+        writer.note(tables, NoteKind::Lsof, "{\"_id\":\"lsof:3\",\"type\":\"lsof\"}")
     });
     assert_eq!(
         lines,
@@ -60,16 +56,8 @@ fn notes_are_completed() {
 fn the_entries_of_a_hash_are_labelled_by_their_keys() {
     let lines = lines(|writer, tables| {
         let symbol = tables.intern("x");
-        let edge = |label, value| Edge {
-            label,
-            value,
-            preview: None,
-        };
-        let detail = Detail::Hash {
-            size: 4,
-            default: Value::Nil,
-            default_proc: false,
-        };
+        let edge = |label, value| Edge { label, value, preview: None };
+        let detail = Detail::Hash { size: 4, default: Value::Nil, default_proc: false };
         writer.object(tables, &object(Kind::HASH, detail))?;
         writer.edges(
             tables,
@@ -109,20 +97,10 @@ fn what_is_no_utf_8_comes_whole_in_base64() {
             content: Content::Full(b"a\xff"),
         };
         let name = tables.intern("file");
-        let fields = [Field {
-            name,
-            value: Value::True,
-        }];
-        let object = Object {
-            fields: &fields,
-            ..object(Kind::STRING, Detail::String(text))
-        };
+        let fields = [Field { name, value: Value::True }];
+        let object = Object { fields: &fields, ..object(Kind::STRING, Detail::String(text)) };
         writer.object(tables, &object)?;
-        let class = Edge {
-            label: Label::None,
-            value: Value::Address(0x200),
-            preview: None,
-        };
+        let class = Edge { label: Label::None, value: Value::Address(0x200), preview: None };
         writer.edges(tables, &[class])?;
         writer.end(tables)
     });
@@ -139,21 +117,14 @@ fn what_is_no_utf_8_comes_whole_in_base64() {
 fn references_without_names_have_no_labels() {
     let lines = lines(|writer, tables| {
         let role = Label::Role(tables.intern("self"));
-        let edge = |label, value| Edge {
-            label,
-            value,
-            preview: None,
-        };
+        let edge = |label, value| Edge { label, value, preview: None };
         let plain = edge(Label::None, Value::Address(0x300));
         for edges in [
             [plain, plain],
             [plain, edge(role, Value::Nil)],
             [plain, edge(role, Value::Address(8))],
         ] {
-            writer.object(
-                tables,
-                &object(Kind::DATA, Detail::Data { type_name: None }),
-            )?;
+            writer.object(tables, &object(Kind::DATA, Detail::Data { type_name: None }))?;
             writer.edges(tables, &edges)?;
             writer.end(tables)?;
         }

@@ -66,13 +66,7 @@ pub(super) fn detail(
     let flags = object.flags;
     match object.detail {
         Detail::String(ref string) => {
-            string_detail(
-                out,
-                encodings.get(tables, string.encoding),
-                flags,
-                string,
-                ruby,
-            );
+            string_detail(out, encodings.get(tables, string.encoding), flags, string, ruby);
         }
         Detail::Symbol(ref name) => {
             content(out, encodings.get(tables, name.encoding), flags, name, ruby);
@@ -84,11 +78,7 @@ pub(super) fn detail(
             let embedded = flags.has(Flags::EMBEDDED) && (length > 0 || ruby >= (3, 2));
             fact(out, embedded, ", \"embedded\":true");
         }
-        Detail::Hash {
-            size,
-            default,
-            default_proc,
-        } => {
+        Detail::Hash { size, default, default_proc } => {
             text::field(out, ", \"size\":", size);
             if let (Value::Address(address), true) = (default, default_proc) {
                 address_field(out, ", \"default\":", address);
@@ -109,12 +99,7 @@ pub(super) fn detail(
             out.push(b'"');
         }
         Detail::File { fd: Some(fd) } => text::field(out, ", \"fd\":", fd),
-        Detail::Imemo {
-            name,
-            mid,
-            called_id,
-            receiver_class,
-        } => {
+        Detail::Imemo { name, mid, called_id, receiver_class } => {
             name_field(out, tables, ", \"imemo_type\":", Some(name));
             if ruby >= (3, 3) {
                 name_field(out, tables, ", \"mid\":", mid);
@@ -192,14 +177,7 @@ fn content(
 }
 
 fn class(out: &mut Vec<u8>, tables: &Tables, object: &Object<'_>, ruby: (u8, u8)) {
-    let Detail::Class {
-        name,
-        real_name,
-        superclass,
-        variations,
-        ..
-    } = object.detail
-    else {
+    let Detail::Class { name, real_name, superclass, variations, .. } = object.detail else {
         return;
     };
     if let (Some(count), Kind::CLASS, true) = (variations, object.kind, ruby >= (3, 2)) {

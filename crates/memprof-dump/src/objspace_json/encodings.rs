@@ -24,9 +24,7 @@ pub(super) struct Encodings {
 
 impl Default for Encodings {
     fn default() -> Encodings {
-        Encodings {
-            table: vec![Encoding::default(); PLACES],
-        }
+        Encodings { table: vec![Encoding::default(); PLACES] }
     }
 }
 
@@ -49,11 +47,7 @@ impl Encodings {
         if !matches!(name, "" | "ASCII-8BIT" | "BINARY") {
             text::string_field(&mut field, ", \"encoding\":", name);
         }
-        self.table[place] = Encoding {
-            id: Some(id),
-            ascii: ascii_compatible(name),
-            field,
-        };
+        self.table[place] = Encoding { id: Some(id), ascii: ascii_compatible(name), field };
     }
 }
 

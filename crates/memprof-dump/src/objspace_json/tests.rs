@@ -11,17 +11,11 @@ use super::{Compression, ObjspaceJson};
 
 /// A chilled, tracked String, an object that references its class, and a hash, as written by this Ruby.
 fn lines(ruby: (u8, u8)) -> String {
-    let options = Options {
-        ruby,
-        ..crate::testing::options(Format::Objspace)
-    };
+    let options = Options { ruby, ..crate::testing::options(Format::Objspace) };
     let bytes = written(options, |writer| {
         let mut tables = Tables::default();
-        let edge = |address| Edge {
-            label: Label::None,
-            value: Value::Address(address),
-            preview: None,
-        };
+        let edge =
+            |address| Edge { label: Label::None, value: Value::Address(address), preview: None };
         writer.roots(&tables, "vm", &[edge(0x10)])?;
         writer.roots(&tables, "vm", &[edge(0x20)])?;
         writer.roots(&tables, "global_tbl", &[edge(0x30)])?;
@@ -84,11 +78,8 @@ fn lines(ruby: (u8, u8)) -> String {
         object.flags = Flags(0);
         object.age = None;
         object.object_id = None;
-        object.detail = Detail::Hash {
-            size: 0,
-            default: Value::Address(0x400),
-            default_proc: true,
-        };
+        object.detail =
+            Detail::Hash { size: 0, default: Value::Address(0x400), default_proc: true };
         writer.object(&tables, &object)?;
         writer.end(&tables)?;
         writer.finish(&tables, true).map(drop)
@@ -139,19 +130,11 @@ fn strings(ruby: (u8, u8), mut write: impl FnMut(&Tables, TemplateId, &Object<'_
         .chain(["UTF-8", "UTF-16LE", ""].map(str::to_owned))
         .map(|name| tables.intern(&name))
         .collect();
-    let site = Site {
-        file: encodings[0],
-        line: 1,
-        method: None,
-    };
+    let site = Site { file: encodings[0], line: 1, method: None };
     let site = tables.intern_site(site);
     for number in 0..600u64 {
         let template = number as usize % encodings.len();
-        let frozen = if template % 2 == 0 {
-            Flags::FROZEN
-        } else {
-            Flags::OLD
-        };
+        let frozen = if template % 2 == 0 { Flags::FROZEN } else { Flags::OLD };
         let object = Object {
             address: 0x7f00_0000_0000 + 40 * number,
             kind: Kind::STRING,
@@ -194,9 +177,7 @@ fn lines_of(ruby: (u8, u8), live: bool) -> String {
             preview: None,
         });
         if live {
-            writer
-                .object_from_template(tables, template, object)
-                .unwrap();
+            writer.object_from_template(tables, template, object).unwrap();
             (edges.into_iter()).for_each(|edge| writer.edge(tables, edge).unwrap());
         } else {
             writer.object(tables, object).unwrap();
@@ -220,9 +201,6 @@ fn lines_of_like_objects_are_those_of_objects() {
             assert_eq!(one, two);
         }
         let encoding = "\"encoding\":\"UTF-16LE\"";
-        assert!(
-            live.lines()
-                .any(|line| line.contains(encoding) && !line.contains("\"value\""))
-        );
+        assert!(live.lines().any(|line| line.contains(encoding) && !line.contains("\"value\"")));
     }
 }

@@ -17,11 +17,7 @@ const LARGE: u64 = 16 * 1024 * 1024;
 /// Sends all blocks after the magic. A broken one is skipped, and the search for the next starts after its beginning. False
 /// if the receiver is gone.
 pub(super) fn read(input: &mut Unpacked, line: &Line, limits: Limits) -> io::Result<bool> {
-    let mut window = Window {
-        input,
-        bytes: Vec::new(),
-        at: 0,
-    };
+    let mut window = Window { input, bytes: Vec::new(), at: 0 };
     version(&mut window)?;
     let mut unpacker = zstd::bulk::Decompressor::new()?;
     let mut total = 0;
@@ -125,9 +121,7 @@ impl Window<'_> {
             return Ok(None);
         }
         let mut header = Header([0; HEADER]);
-        header
-            .0
-            .copy_from_slice(&self.bytes[self.at..self.at + HEADER]);
+        header.0.copy_from_slice(&self.bytes[self.at..self.at + HEADER]);
         let footer = header.magic() == FOOTER;
         if !footer && header.magic() != RECORDS {
             return Ok(None);
@@ -157,9 +151,7 @@ impl Window<'_> {
         loop {
             let bytes = &self.bytes[self.at..];
             let begins = |at: &[u8]| at == RECORDS || at == FOOTER;
-            let found = bytes
-                .get(from..)
-                .and_then(|rest| rest.windows(4).position(begins));
+            let found = bytes.get(from..).and_then(|rest| rest.windows(4).position(begins));
             if let Some(place) = found {
                 self.at += from + place;
                 return Ok(true);

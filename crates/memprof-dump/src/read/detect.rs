@@ -20,11 +20,7 @@ pub(super) fn format(head: &[u8], cut: bool) -> io::Result<Format> {
         }));
     }
     let mut problem = None;
-    for (number, line) in head
-        .split(|byte| *byte == b'\n')
-        .take(LOOKED_AT)
-        .enumerate()
-    {
+    for (number, line) in head.split(|byte| *byte == b'\n').take(LOOKED_AT).enumerate() {
         let line = line.trim_ascii();
         if line.is_empty() {
             continue;
@@ -48,11 +44,7 @@ fn format_of(line: &[u8]) -> Result<Format, String> {
     if line.starts_with(b"{\"_id\"") || line.starts_with(b"{ \"_id\"") {
         return Ok(Format::Memprof);
     }
-    let objspace = [
-        &b"{\"address\":"[..],
-        b"{\"type\":\"ROOT\"",
-        b"{\"type\": \"ROOT\"",
-    ];
+    let objspace = [&b"{\"address\":"[..], b"{\"type\":\"ROOT\"", b"{\"type\": \"ROOT\""];
     if objspace.iter().any(|start| line.starts_with(start)) {
         return Ok(Format::Objspace);
     }
@@ -60,7 +52,5 @@ fn format_of(line: &[u8]) -> Result<Format, String> {
         return Ok(Format::Objspace);
     }
     let line = String::from_utf8_lossy(&line[..line.len().min(40)]);
-    Err(format!(
-        "neither a record of memprof nor of objspace: {line:?}"
-    ))
+    Err(format!("neither a record of memprof nor of objspace: {line:?}"))
 }

@@ -155,9 +155,7 @@ fn read(
     } else if !text(&start[..have], &mut unpacked, line, limits)? {
         return Ok(());
     }
-    line.send(Piece::End {
-        cut: unpacked.cut(),
-    });
+    line.send(Piece::End { cut: unpacked.cut() });
     Ok(())
 }
 

@@ -124,11 +124,7 @@ impl Reader {
         let object = self.facts.object(&self.fields, target)?;
         target.object(&object)?;
         for (label, value) in &self.held {
-            self.edges.push(Edge {
-                label: *label,
-                value: *value,
-                preview: None,
-            });
+            self.edges.push(Edge { label: *label, value: *value, preview: None });
             if self.edges.len() >= PIECE && *label != Label::Key {
                 target.edges(&mut self.edges)?;
             }

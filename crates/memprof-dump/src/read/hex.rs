@@ -65,14 +65,7 @@ mod tests {
         assert_eq!(address(b"0x15e5018"), Some(0x15e_5018));
         assert_eq!(address(b"0xffffffffffffffff"), Some(u64::MAX));
         assert_eq!(address(b"0x00000000000000000001"), Some(1));
-        for wrong in [
-            &b"0x"[..],
-            b"",
-            b"7f",
-            b"0x-1",
-            b"0x10000000000000000",
-            b"0x1g",
-        ] {
+        for wrong in [&b"0x"[..], b"", b"7f", b"0x-1", b"0x10000000000000000", b"0x1g"] {
             assert_eq!(address(wrong), None);
         }
     }

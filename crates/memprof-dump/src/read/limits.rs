@@ -17,10 +17,7 @@ pub struct Limits {
 impl Limits {
     /// For a dump of unknown origin, with this limit on its size. The records of a small dump need little memory.
     pub fn strict(total: u64) -> Limits {
-        Limits {
-            record: (total / (16 * MIB)).clamp(64, 512) * MIB,
-            total,
-        }
+        Limits { record: (total / (16 * MIB)).clamp(64, 512) * MIB, total }
     }
 
     /// Fails if this many bytes exceed the limit.
@@ -35,10 +32,7 @@ impl Limits {
 impl Default for Limits {
     /// For a trusted dump.
     fn default() -> Limits {
-        Limits {
-            record: 1024 * MIB,
-            total: u64::MAX,
-        }
+        Limits { record: 1024 * MIB, total: u64::MAX }
     }
 }
 

@@ -70,10 +70,7 @@ impl Facts {
         let mut text = std::mem::take(&mut self.text);
         text.clear();
         text.shrink_to(KEPT);
-        Facts {
-            text,
-            ..Facts::default()
-        }
+        Facts { text, ..Facts::default() }
     }
 
     /// The text of the object.
@@ -115,11 +112,7 @@ impl Facts {
         let negative = window.byte() == b'-';
         window.skip(negative.into());
         let number = window.count::<i32>()?;
-        self.fd = if negative {
-            number.map(|fd| -fd)
-        } else {
-            number
-        };
+        self.fd = if negative { number.map(|fd| -fd) } else { number };
         Ok(())
     }
 
@@ -187,9 +180,7 @@ impl Facts {
                 super_name: self.super_name,
                 variations: self.variations,
             },
-            Kind::DATA => Detail::Data {
-                type_name: self.kind_name,
-            },
+            Kind::DATA => Detail::Data { type_name: self.kind_name },
             Kind::FILE => Detail::File { fd: self.fd },
             _ => Detail::None,
         }
@@ -198,12 +189,7 @@ impl Facts {
     /// Facts of an imemo of this kind.
     #[inline(always)]
     pub fn imemo(&self, name: NameId, receiver_class: u64) -> Detail<'static> {
-        Detail::Imemo {
-            name,
-            mid: self.mid,
-            called_id: self.called_id,
-            receiver_class,
-        }
+        Detail::Imemo { name, mid: self.mid, called_id: self.called_id, receiver_class }
     }
 }
 

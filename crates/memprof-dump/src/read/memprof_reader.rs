@@ -122,8 +122,7 @@ impl Reader {
                 b"root" => category = Some(reading.names.read(window, &mut target.tables)?),
                 b"references" => held.references(window)?,
                 b"labels" => {
-                    self.labels
-                        .read(window, &mut target.tables, &mut reading.names, held)?;
+                    self.labels.read(window, &mut target.tables, &mut reading.names, held)?;
                 }
                 _ => window.skip_value()?,
             }

@@ -336,10 +336,7 @@ struct Facts {
 impl Facts {
     #[inline(always)]
     fn clear(&mut self) {
-        *self = Facts {
-            common: self.common.cleared(),
-            ..Facts::default()
-        };
+        *self = Facts { common: self.common.cleared(), ..Facts::default() };
     }
 
     /// The value of `type`.
@@ -388,10 +385,7 @@ impl Facts {
 
     #[inline(always)]
     fn object(&self, kind: Kind, target: &mut Target<'_>) -> Fallible<Object<'_>> {
-        let unsaid = Sizes {
-            slot: SLOT,
-            memory: 0,
-        };
+        let unsaid = Sizes { slot: SLOT, memory: 0 };
         let detail = self.detail(kind, target)?;
         self.common.object(kind, detail, &[], unsaid, target)
     }

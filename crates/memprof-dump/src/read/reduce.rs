@@ -76,15 +76,9 @@ pub(super) fn detail<'a>(values: &Values, tables: &mut Tables, detail: Detail<'a
         Detail::Regexp(string) => Detail::Regexp(text(values, string)),
         Detail::Bignum(string) => Detail::Bignum(text(values, string)),
         Detail::Float(_) if !values.previews() => Detail::None,
-        Detail::Hash {
-            size,
-            default,
-            default_proc,
-        } => Detail::Hash {
-            size,
-            default: value(values, tables, default),
-            default_proc,
-        },
+        Detail::Hash { size, default, default_proc } => {
+            Detail::Hash { size, default: value(values, tables, default), default_proc }
+        }
         _ => detail,
     }
 }
@@ -188,11 +182,7 @@ pub(super) fn allocation(values: &Values, tables: &mut Tables, known: Allocation
         }
         None => id,
     };
-    Allocation {
-        site: reduced(known.site),
-        caller: known.caller.map(reduced),
-        ..known
-    }
+    Allocation { site: reduced(known.site), caller: known.caller.map(reduced), ..known }
 }
 
 /// JSON with the values under [`SECRET`] keys reduced; `None` if it may stay unchanged.

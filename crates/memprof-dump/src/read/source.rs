@@ -50,10 +50,7 @@ pub fn open(path: &Path) -> io::Result<Source> {
             return Err(named(path, io::Error::other(text)));
         }
         let source = file(&dump).map_err(|error| named(&dump, error))?;
-        return Ok(Source {
-            report: Some(report),
-            ..source
-        });
+        return Ok(Source { report: Some(report), ..source });
     }
     file(path).map_err(|error| named(path, error))
 }

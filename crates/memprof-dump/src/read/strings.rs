@@ -132,10 +132,9 @@ impl Window<'_> {
         let rest = self.rest().get(ahead..).unwrap_or(&[]);
         let rest = rest.trim_ascii_start();
         match rest.split_first() {
-            Some((b'}', rest)) => matches!(
-                rest.first(),
-                None | Some(b'\n' | b'\r' | b'}' | b']' | b',')
-            ),
+            Some((b'}', rest)) => {
+                matches!(rest.first(), None | Some(b'\n' | b'\r' | b'}' | b']' | b','))
+            }
             Some((b',', rest)) => {
                 let rest = rest.trim_ascii_start();
                 let Some(key) = rest.strip_prefix(b"\"") else {
@@ -169,9 +168,7 @@ fn escape(text: &[u8], out: &mut Vec<u8>) -> Option<usize> {
 fn unicode(text: &[u8], out: &mut Vec<u8>) -> Option<usize> {
     let unit = |from: usize| {
         let digits = text.get(from..from + 4)?.iter();
-        digits.copied().try_fold(0, |unit, digit| {
-            Some(unit << 4 | char::from(digit).to_digit(16)?)
-        })
+        digits.copied().try_fold(0, |unit, digit| Some(unit << 4 | char::from(digit).to_digit(16)?))
     };
     let first = unit(2)?;
     let mut length = 6;
@@ -210,11 +207,7 @@ pub(super) struct Names {
 
 impl Names {
     pub fn new() -> Names {
-        Names {
-            words: Memory::new(NameId(0)),
-            texts: Texts::new(),
-            text: Vec::new(),
-        }
+        Names { words: Memory::new(NameId(0)), texts: Texts::new(), text: Vec::new() }
     }
 
     /// The number of a string.

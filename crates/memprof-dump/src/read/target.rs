@@ -33,13 +33,7 @@ fn output(result: io::Result<()>) -> Result<(), Stop> {
 
 impl<'w> Target<'w> {
     pub fn new(writer: &'w mut dyn Writer, values: Values) -> Target<'w> {
-        Target {
-            tables: Tables::default(),
-            writer,
-            values,
-            open: None,
-            none: None,
-        }
+        Target { tables: Tables::default(), writer, values, open: None, none: None }
     }
 
     /// The number of the empty text.

@@ -111,10 +111,7 @@ fn many_blocks_are_one_dump() {
 fn compression_is_found_by_content() {
     let plain = made(MEMPROF, 3, 100);
     for compression in [Compression::Gzip, Compression::Zstd] {
-        let options = Options {
-            compression,
-            ..MEMPROF
-        };
+        let options = Options { compression, ..MEMPROF };
         let packed = made(options, 3, 100);
         assert!(packed.len() < plain.len());
         let (back, outcome) = converted(&packed, MEMPROF, Policy::Full);

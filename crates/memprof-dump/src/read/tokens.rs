@@ -95,11 +95,7 @@ impl Window<'_> {
             self.skip(1);
             behind += 1;
         }
-        Ok(Key {
-            word,
-            from: length + behind,
-            to: behind,
-        })
+        Ok(Key { word, from: length + behind, to: behind })
     }
 
     #[cold]
@@ -119,11 +115,7 @@ impl Window<'_> {
             Ok(text) if !text.is_empty() && text.len() <= WORD => Word::new(text),
             _ => LONG,
         };
-        Ok(Key {
-            word,
-            from: 0,
-            to: 0,
-        })
+        Ok(Key { word, from: 0, to: 0 })
     }
 
     /// The text of a key, valid until more is read.

@@ -54,9 +54,7 @@ impl Unpacked {
         let gzip = start.starts_with(&[0x1f, 0x8b]);
         let zstd = start.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]);
         if let Some((name, command)) = unknown(&start) {
-            return Err(invalid(format!(
-                "it is compressed with {name}: run `{command}`"
-            )));
+            return Err(invalid(format!("it is compressed with {name}: run `{command}`")));
         }
         let source = io::Cursor::new(start).chain(source);
         let reader: Box<dyn Read> = if gzip {
@@ -68,11 +66,7 @@ impl Unpacked {
         } else {
             Box::new(source)
         };
-        Ok(Unpacked {
-            reader,
-            compressed: gzip || zstd,
-            cut: false,
-        })
+        Ok(Unpacked { reader, compressed: gzip || zstd, cut: false })
     }
 
     /// Whether the input was truncated.

@@ -14,10 +14,7 @@ pub(super) struct Values {
 
 impl Values {
     pub fn new() -> Values {
-        Values {
-            words: Memory::new(Value::Nil),
-            text: Vec::new(),
-        }
+        Values { words: Memory::new(Value::Nil), text: Vec::new() }
     }
 
     /// The next value.

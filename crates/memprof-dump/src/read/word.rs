@@ -68,9 +68,7 @@ pub(super) struct Memory<T> {
 
 impl<T: Copy> Memory<T> {
     pub fn new(nothing: T) -> Memory<T> {
-        Memory {
-            places: vec![(Word(0, u64::MAX), nothing); PLACES],
-        }
+        Memory { places: vec![(Word(0, u64::MAX), nothing); PLACES] }
     }
 
     #[inline(always)]
@@ -96,9 +94,7 @@ pub(super) struct Texts {
 
 impl Texts {
     pub fn new() -> Texts {
-        Texts {
-            places: vec![None; PLACES],
-        }
+        Texts { places: vec![None; PLACES] }
     }
 
     /// The number of a text. Invalid UTF-8 becomes U+FFFD.

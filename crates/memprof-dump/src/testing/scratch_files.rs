@@ -17,11 +17,7 @@ pub fn scratch() -> File {
         std::process::id(),
         std::thread::current().id()
     ));
-    let options = File::options()
-        .read(true)
-        .write(true)
-        .create(true)
-        .to_owned();
+    let options = File::options().read(true).write(true).create(true).to_owned();
     let file = options.open(&path).expect("a temporary file");
     file.set_len(0).expect("an empty file");
     std::fs::remove_file(path).expect("a file to remove");
@@ -29,11 +25,7 @@ pub fn scratch() -> File {
 }
 
 pub const fn options(format: Format) -> Options {
-    Options {
-        format,
-        compression: Compression::None,
-        ruby: (4, 0),
-    }
+    Options { format, compression: Compression::None, ruby: (4, 0) }
 }
 
 /// The file's bytes after `write`.
@@ -59,10 +51,7 @@ pub fn made(options: Options, seed: u64, objects: u64) -> Vec<u8> {
 
 /// Values under a policy.
 pub fn values(policy: Policy) -> Values {
-    Values {
-        policy,
-        key: Key([1, 2]),
-    }
+    Values { policy, key: Key([1, 2]) }
 }
 
 /// A dump converted to another format, and the outcome.

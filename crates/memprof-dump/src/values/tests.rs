@@ -1,10 +1,7 @@
 use super::*;
 
 fn values(policy: Policy, key: u64) -> Values {
-    Values {
-        policy,
-        key: Key([key, 2]),
-    }
+    Values { policy, key: Key([key, 2]) }
 }
 
 #[test]
@@ -18,10 +15,7 @@ fn each_policy_writes_less() {
     assert_eq!(content(Policy::None), Content::Absent);
     assert_eq!(values(Policy::Length, 1).length(200), Some(200));
     assert_eq!(values(Policy::None, 1).length(200), None);
-    assert_eq!(
-        values(Policy::Truncate, 1).content(b"short"),
-        Content::Full(b"short")
-    );
+    assert_eq!(values(Policy::Truncate, 1).content(b"short"), Content::Full(b"short"));
 }
 
 #[test]
@@ -29,10 +23,7 @@ fn a_mark_is_the_texts_and_the_keys() {
     let hash = values(Policy::Hash, 1);
     assert_eq!(hash.mark(b"secret"), hash.mark(b"secret"));
     assert_ne!(hash.mark(b"secret"), hash.mark(b"secret "));
-    assert_ne!(
-        hash.mark(b"secret"),
-        values(Policy::Hash, 3).mark(b"secret")
-    );
+    assert_ne!(hash.mark(b"secret"), values(Policy::Hash, 3).mark(b"secret"));
 }
 
 #[test]

@@ -37,11 +37,7 @@ impl Layout {
             let text = format!("at least {} objects", fixed + PAGE + 1);
             return Err(io::Error::other(text));
         }
-        Ok(Layout {
-            directories: pages.div_ceil(PAGES),
-            pages,
-            objects,
-        })
+        Ok(Layout { directories: pages.div_ceil(PAGES), pages, objects })
     }
 
     pub fn product(number: u64) -> u64 {

@@ -22,9 +22,8 @@ use layout::{LISTS, Layout, ORDERS, PAGES, PRODUCTS, SLOT, STORES, address, scat
 /// GC runs during the program's life.
 const GENERATIONS: u64 = 200;
 
-const CLASSES: [&str; layout::CLASSES as usize] = [
-    "Object", "Class", "String", "Array", "Hash", "Order", "Line", "Product",
-];
+const CLASSES: [&str; layout::CLASSES as usize] =
+    ["Object", "Class", "String", "Array", "Hash", "Order", "Line", "Product"];
 const OBJECT: usize = 0;
 const CLASS: usize = 1;
 const STRING: usize = 2;
@@ -34,15 +33,8 @@ const ORDER: usize = 5;
 const LINE: usize = 6;
 const PRODUCT: usize = 7;
 
-const ORDER_IVARS: [&str; 7] = [
-    "@number",
-    "@customer",
-    "@lines",
-    "@address",
-    "@memo",
-    "@previous",
-    "@next",
-];
+const ORDER_IVARS: [&str; 7] =
+    ["@number", "@customer", "@lines", "@address", "@memo", "@previous", "@next"];
 const LINE_IVARS: [&str; 3] = ["@order", "@product", "@count"];
 
 fn to(number: u64) -> Value {
@@ -50,11 +42,7 @@ fn to(number: u64) -> Value {
 }
 
 fn edge(label: Label, value: Value) -> Edge<'static> {
-    Edge {
-        label,
-        value,
-        preview: None,
-    }
+    Edge { label, value, preview: None }
 }
 
 struct Giant {
@@ -80,11 +68,7 @@ struct Names {
 
 impl Giant {
     fn new(path: &str, format: Format, layout: Layout) -> io::Result<Giant> {
-        let options = Options {
-            format,
-            compression: Compression::None,
-            ruby: (3, 3),
-        };
+        let options = Options { format, compression: Compression::None, ruby: (3, 3) };
         let mut tables = Tables::default();
         let names = Names {
             classes: CLASSES.map(|name| tables.intern(name)),
@@ -101,11 +85,7 @@ impl Giant {
                 let file = format!("/shop/app/models/{}.rb", class.to_lowercase());
                 let file = tables.intern(&file);
                 let method = Some(tables.intern("initialize"));
-                tables.intern_site(Site {
-                    file,
-                    line: 10 + number,
-                    method,
-                })
+                tables.intern_site(Site { file, line: 10 + number, method })
             })
             .collect();
         Ok(Giant {
@@ -220,8 +200,7 @@ impl Giant {
 
     fn ivars<const N: usize>(&mut self, names: [NameId; N], values: [Value; N]) {
         let pairs = names.into_iter().zip(values);
-        self.edges
-            .extend(pairs.map(|(name, value)| edge(Label::Ivar(name), value)));
+        self.edges.extend(pairs.map(|(name, value)| edge(Label::Ivar(name), value)));
     }
 
     fn string(&mut self, number: u64, content: &str) -> io::Result<()> {
@@ -240,8 +219,7 @@ impl Giant {
 
     fn array(&mut self, number: u64, elements: Vec<u64>) -> io::Result<()> {
         let elements = (0..).zip(elements);
-        self.edges
-            .extend(elements.map(|(index, element)| edge(Label::Index(index), to(element))));
+        self.edges.extend(elements.map(|(index, element)| edge(Label::Index(index), to(element))));
         let length = self.edges.len() as u64;
         let memsize = SLOT + if length > 3 { length * 8 } else { 0 };
         let detail = Detail::Length(length);
@@ -302,41 +280,25 @@ impl Giant {
         let memsize = SLOT + ivars * 8;
         let detail = Detail::Object { ivars };
         self.object(place, ORDER, Kind::OBJECT, memsize, detail)?;
-        self.string(
-            place + customer,
-            &format!("customer {}", chance % 1_000_000),
-        )?;
+        self.string(place + customer, &format!("customer {}", chance % 1_000_000))?;
         self.array(place + lines, vec![place + first, place + second])?;
         for (part, product) in [(first, chance >> 20), (second, chance >> 40)] {
-            let values = [
-                to(place),
-                to(Layout::product(product)),
-                Value::Int((product % 10) as i64),
-            ];
+            let values =
+                [to(place), to(Layout::product(product)), Value::Int((product % 10) as i64)];
             self.ivars(self.names.line, values);
             let detail = Detail::Object { ivars: 3 };
             self.object(place + part, LINE, Kind::OBJECT, SLOT, detail)?;
         }
         self.edges.extend([
             edge(Label::Key, to(Layout::product(0))),
-            Edge {
-                preview: Some(b"product 0"),
-                ..edge(Label::Entry, to(place + mail))
-            },
+            Edge { preview: Some(b"product 0"), ..edge(Label::Entry, to(place + mail)) },
             edge(Label::Key, Value::Symbol(self.names.country)),
             edge(Label::Entry, Value::Int((chance % 200) as i64)),
         ]);
-        let detail = Detail::Hash {
-            size: 2,
-            default: Value::Nil,
-            default_proc: false,
-        };
+        let detail = Detail::Hash { size: 2, default: Value::Nil, default_proc: false };
         self.object(place + hash, HASH, Kind::HASH, SLOT + 128, detail)?;
         self.string(place + mail, &format!("{chance:x}@shop.example.com"))?;
-        let text = format!(
-            "order {number} is to be left at the door of {}",
-            chance % 97
-        );
+        let text = format!("order {number} is to be left at the door of {}", chance % 97);
         self.string(place + memo, &text)
     }
 }
@@ -355,9 +317,6 @@ fn main() -> io::Result<()> {
     let counts = giant.dump.finish(&giant.tables, true)?;
     let seconds = begin.elapsed().as_secs_f64();
     writeln!(io::stderr(), "{seconds:.1} s, {} bytes", giant.dump.bytes())?;
-    println!(
-        "{}",
-        serde_json::to_string(&counts).map_err(io::Error::other)?
-    );
+    println!("{}", serde_json::to_string(&counts).map_err(io::Error::other)?);
     Ok(())
 }

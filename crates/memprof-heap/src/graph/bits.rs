@@ -12,10 +12,7 @@ pub struct BitSet {
 impl BitSet {
     /// The empty set of numbers below `length`.
     pub fn new(length: usize) -> BitSet {
-        BitSet {
-            words: vec![0; length.div_ceil(64)],
-            length,
-        }
+        BitSet { words: vec![0; length.div_ceil(64)], length }
     }
 
     /// The set of these numbers; skips numbers not below `length`.
@@ -36,11 +33,10 @@ impl BitSet {
         let mut set = BitSet::new(length);
         let start = || (state(), Vec::new());
         let states = in_parts(length, PART, start, |(state, filled), part| {
-            let words = part.clone().step_by(64).map(|first| {
-                bits(first..(first + 64).min(part.end), |number| {
-                    test(state, number)
-                })
-            });
+            let words = part
+                .clone()
+                .step_by(64)
+                .map(|first| bits(first..(first + 64).min(part.end), |number| test(state, number)));
             filled.push((part.start / 64, words.collect::<Vec<u64>>()));
         });
         let states = states.into_iter().map(|(state, filled)| {
@@ -170,7 +166,5 @@ fn ones(mut word: u64, index: u32) -> impl Iterator<Item = u32> {
 
 /// At most 64 numbers as bits, the first one in the lowest bit.
 fn bits(numbers: Range<usize>, mut test: impl FnMut(u32) -> bool) -> u64 {
-    numbers.zip(0..).fold(0, |word, (number, bit)| {
-        word | u64::from(test(number as u32)) << bit
-    })
+    numbers.zip(0..).fold(0, |word, (number, bit)| word | u64::from(test(number as u32)) << bit)
 }

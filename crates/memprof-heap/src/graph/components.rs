@@ -49,10 +49,7 @@ fn lowest(low: &mut [u32], node: u32) -> u32 {
 
 /// The strongly connected components, by Tarjan's algorithm. A component has a lower number than those that reach it.
 pub fn strong_components(graph: &Graph<'_>) -> Components {
-    let mut parts = Components {
-        of: vec![NONE; graph.len()],
-        sizes: Vec::new(),
-    };
+    let mut parts = Components { of: vec![NONE; graph.len()], sizes: Vec::new() };
     // The lowest number that each node is known to reach; initially its own.
     let mut low = vec![NONE; graph.len()];
     let mut entered = 0;

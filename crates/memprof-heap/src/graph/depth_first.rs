@@ -18,10 +18,7 @@ pub fn depth_first(graph: &Graph<'_>, start: u32, distance: u32) -> Vec<Visit> {
     let mut stack = Vec::new();
     if near.contains(start) {
         reached.insert(start);
-        visits.push(Visit {
-            node: start,
-            parent: None,
-        });
+        visits.push(Visit { node: start, parent: None });
         stack.push((start, graph.edges(start)));
     }
     while let Some((parent, edges)) = stack.last_mut() {
@@ -30,10 +27,7 @@ pub fn depth_first(graph: &Graph<'_>, start: u32, distance: u32) -> Vec<Visit> {
             stack.pop();
             continue;
         };
-        visits.push(Visit {
-            node,
-            parent: Some(*parent),
-        });
+        visits.push(Visit { node, parent: Some(*parent) });
         stack.push((node, graph.edges(node)));
     }
     visits

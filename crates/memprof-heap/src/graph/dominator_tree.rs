@@ -73,15 +73,8 @@ impl Tree {
         for (&node, index) in order.iter().zip(0..) {
             places[node as usize] = index;
         }
-        let above = |node: &u32| {
-            dominators
-                .parent_of(*node)
-                .map(|above| places[above as usize])
-        };
-        let above: Vec<u32> = order
-            .iter()
-            .map(|node| above(node).unwrap_or(NONE))
-            .collect();
+        let above = |node: &u32| dominators.parent_of(*node).map(|above| places[above as usize]);
+        let above: Vec<u32> = order.iter().map(|node| above(node).unwrap_or(NONE)).collect();
         let mut sizes = vec![1_u32; order.len()];
         for (index, &above) in above.iter().enumerate().rev() {
             let size = sizes[index];
@@ -107,11 +100,7 @@ impl Tree {
             ends[place as usize] = place + sizes[index];
             places[node as usize] = place;
         }
-        Tree {
-            places,
-            nodes,
-            ends,
-        }
+        Tree { places, nodes, ends }
     }
 
     /// The nodes in order, each before the nodes that it dominates.
@@ -141,8 +130,7 @@ impl Tree {
     /// The end of the subtree of a node; 0 if the root does not reach it.
     #[inline]
     pub fn subtree_end(&self, node: u32) -> u32 {
-        self.place(node)
-            .map_or(0, |place| self.ends[place as usize])
+        self.place(node).map_or(0, |place| self.ends[place as usize])
     }
 
     /// Bytes in memory.

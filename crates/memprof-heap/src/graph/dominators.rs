@@ -62,13 +62,8 @@ pub fn dominators_unless(
     root: u32,
     stop: Stop<'_>,
 ) -> Result<Dominators, Stopped> {
-    let Numbering {
-        mut seen,
-        order,
-        mut parent,
-        others,
-        instances,
-    } = Numbering::walk(graph, root, stop)?;
+    let Numbering { mut seen, order, mut parent, others, instances } =
+        Numbering::walk(graph, root, stop)?;
     let mut forest = Forest::new(&parent);
     let mut classes = instances.by_class(graph, &seen);
     for number in (1..order.len() as u32).rev() {
@@ -117,10 +112,7 @@ pub fn dominators_unless(
     if let Some(&root) = order.first() {
         seen[root as usize].number = NONE;
     }
-    Ok(Dominators {
-        parent: seen.iter().map(|seen| seen.number).collect(),
-        order,
-    })
+    Ok(Dominators { parent: seen.iter().map(|seen| seen.number).collect(), order })
 }
 
 /// Prefetches data for the nodes some steps ahead, the last ones in `order`. These reads are scattered in memory; issued

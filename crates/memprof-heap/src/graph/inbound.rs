@@ -22,15 +22,10 @@ impl Inbound {
         let members = sources.filter_map(|node| Some((graph.extra_of(node)?.0, node)));
         let members = Rows::sort(classes.len(), members);
         let groups = classes.iter().copied().zip(0..);
-        let mut groups: Vec<(u32, u32)> = groups
-            .filter(|pair| !members.row(pair.1).is_empty())
-            .collect();
+        let mut groups: Vec<(u32, u32)> =
+            groups.filter(|pair| !members.row(pair.1).is_empty()).collect();
         groups.sort_unstable();
-        Inbound {
-            referrers,
-            members,
-            groups,
-        }
+        Inbound { referrers, members, groups }
     }
 
     /// The nodes whose extra edge leads to a node, in ascending order within each group.

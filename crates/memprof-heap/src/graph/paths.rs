@@ -35,11 +35,7 @@ pub fn shortest_paths(graph: &Graph<'_>, root: u32) -> Paths {
 
 /// The same, for paths that may end at the avoided nodes, but not lead through them. The root itself is never avoided.
 pub fn shortest_paths_avoiding(graph: &Graph<'_>, root: u32, avoid: &BitSet) -> Paths {
-    let ways = Ways {
-        graph: *graph,
-        avoid,
-        more: &FxHashMap::default(),
-    };
+    let ways = Ways { graph: *graph, avoid, more: &FxHashMap::default() };
     Paths::find(root, ways, Stop::default()).expect("nothing stops it")
 }
 
@@ -60,11 +56,7 @@ impl Paths {
     /// # Errors
     /// If it is.
     pub fn find(root: u32, ways: Ways<'_>, stop: Stop<'_>) -> Result<Paths, Stopped> {
-        let mut paths = Paths {
-            parent: vec![NONE; ways.graph.len()],
-            longest: 0,
-            root: NONE,
-        };
+        let mut paths = Paths { parent: vec![NONE; ways.graph.len()], longest: 0, root: NONE };
         if (root as usize) < ways.graph.len() {
             paths.root = root;
             paths.extend(vec![root], ways, stop)?;
@@ -85,11 +77,7 @@ impl Paths {
         let Ways { graph, avoid, more } = ways;
         let (root, mut next, mut visited) = (self.root, Vec::new(), 0);
         let reached = |paths: &Paths, node: u32| {
-            node == root
-                || paths
-                    .parent
-                    .get(node as usize)
-                    .is_some_and(|&one| one != NONE)
+            node == root || paths.parent.get(node as usize).is_some_and(|&one| one != NONE)
         };
         level.retain(|&node| reached(self, node));
         loop {

@@ -30,10 +30,7 @@ impl Made {
         Graph {
             offsets: &self.offsets,
             targets: &self.targets,
-            extra: Extra {
-                group: &self.group,
-                class: &self.class,
-            },
+            extra: Extra { group: &self.group, class: &self.class },
             silent: &self.silent,
         }
     }
@@ -57,9 +54,7 @@ pub fn make(seed: u64) -> (Made, u32) {
             names.swap(place, random.below(place as u64 + 1) as usize);
         }
         let name = |node: u32| names[node as usize];
-        edges
-            .iter_mut()
-            .for_each(|edge| *edge = (name(edge.0), name(edge.1)));
+        edges.iter_mut().for_each(|edge| *edge = (name(edge.0), name(edge.1)));
     }
     let mut made = Made::of(nodes, &edges);
     if random.one_in(2) {
@@ -74,9 +69,7 @@ pub fn make(seed: u64) -> (Made, u32) {
     }
     if random.one_in(4) {
         let silent = random.below(3);
-        made.silent = (0..silent)
-            .map(|_| random.below(nodes.into()) as u32)
-            .collect();
+        made.silent = (0..silent).map(|_| random.below(nodes.into()) as u32).collect();
     }
     let root = match random.below(3) {
         0 => random.below(nodes.into()) as u32,
@@ -99,10 +92,7 @@ fn shape(random: &mut Random, seed: u64, nodes: u32) -> Vec<(u32, u32)> {
         3 => (1..nodes).map(|node| (0, node)).collect(),
         4 => (1..nodes).map(|node| (node, 0)).collect(),
         // All nodes of a list and their mirror images: every loop has several entries.
-        5 => list
-            .chain(back)
-            .chain((1..nodes).map(|node| (0, node)))
-            .collect(),
+        5 => list.chain(back).chain((1..nodes).map(|node| (0, node))).collect(),
         // The worst case for iterative algorithms: each node is also entered from behind.
         6 => {
             let half = nodes / 2;
@@ -167,9 +157,7 @@ pub fn parents(lost: &[BitSet]) -> Vec<u32> {
     let parents = (0..lost.len() as u32).map(|node| {
         let above = (0..lost.len() as u32).filter(|other| *other != node);
         let above = above.filter(|other| lost[*other as usize].contains(node));
-        above
-            .min_by_key(|other| lost[*other as usize].count())
-            .unwrap_or(NONE)
+        above.min_by_key(|other| lost[*other as usize].count()).unwrap_or(NONE)
     });
     parents.collect()
 }
@@ -194,9 +182,7 @@ pub fn iterative(graph: &Graph<'_>, root: u32) -> Vec<u32> {
     }
     let mut before = vec![Vec::new(); graph.len()];
     for &node in &done {
-        graph
-            .edges(node)
-            .for_each(|target| before[target as usize].push(node));
+        graph.edges(node).for_each(|target| before[target as usize].push(node));
     }
     let mut parent = vec![NONE; graph.len()];
     parent[root as usize] = root;

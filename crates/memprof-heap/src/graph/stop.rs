@@ -40,11 +40,7 @@ impl Stop<'_> {
     /// If stopped.
     #[inline(always)]
     pub fn at(self, step: u32) -> Result<(), Stopped> {
-        if step % STEPS == 0 {
-            self.check()
-        } else {
-            Ok(())
-        }
+        if step % STEPS == 0 { self.check() } else { Ok(()) }
     }
 }
 

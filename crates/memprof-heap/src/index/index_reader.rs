@@ -59,12 +59,8 @@ fn directory(mut file: File) -> io::Result<(Directory, Arc<File>)> {
         return Err(broken());
     }
     let file = Arc::new(file);
-    let part = Part {
-        file: file.clone(),
-        offset: words(0),
-        length: words(8),
-        checksum: number(16),
-    };
+    let part =
+        Part { file: file.clone(), offset: words(0), length: words(8), checksum: number(16) };
     Ok((serde_json::from_slice(&part.read::<u8>()?)?, file))
 }
 
@@ -84,10 +80,7 @@ impl Parts {
     }
 
     fn sizes(&mut self, name: &str) -> io::Result<SizeColumn> {
-        Ok(SizeColumn::stored(
-            self.part(name)?,
-            self.part(&format!("{name}.large"))?,
-        ))
+        Ok(SizeColumn::stored(self.part(name)?, self.part(&format!("{name}.large"))?))
     }
 
     fn table<T: Pod, U>(&mut self, name: &str, row: impl Fn(&T) -> U) -> io::Result<Vec<U>> {
@@ -105,9 +98,7 @@ fn heap(directory: Directory, file: Arc<File>) -> io::Result<Heap> {
         };
         (place.name, part)
     });
-    let mut parts = Parts {
-        places: places.collect(),
-    };
+    let mut parts = Parts { places: places.collect() };
     let name = |number: u32| (number != NONE).then_some(NameId(number));
     let lengths = parts.part("names")?.read::<u32>()?;
     let text = parts.part("names.text")?.read::<u8>()?;
@@ -120,11 +111,7 @@ fn heap(directory: Directory, file: Arc<File>) -> io::Result<Heap> {
             places: parts.part("places")?.read()?,
         },
         slot_sizes: parts.part("slot_sizes")?.read()?,
-        categories: directory
-            .categories
-            .into_iter()
-            .map(|name| Category { name })
-            .collect(),
+        categories: directory.categories.into_iter().map(|name| Category { name }).collect(),
         names: names(&lengths, &text)?,
         groups: parts.table("groups", |row: &[u32; 4]| Group {
             kind: Kind(row[0] as u8),
@@ -132,10 +119,8 @@ fn heap(directory: Directory, file: Arc<File>) -> io::Result<Heap> {
             shown: row[2],
             name: name(row[3]),
         })?,
-        classes: parts.table("classes", |row: &[u32; 2]| Class {
-            name: NameId(row[0]),
-            object: row[1],
-        })?,
+        classes: parts
+            .table("classes", |row: &[u32; 2]| Class { name: NameId(row[0]), object: row[1] })?,
         class_objects: parts.table("class_objects", |row: &[u32; 4]| ClassObject {
             object: row[0],
             name: name(row[1]),
@@ -205,10 +190,7 @@ fn names(lengths: &[u32], text: &[u8]) -> io::Result<Names> {
     let mut all = Vec::with_capacity(lengths.len());
     for &length in lengths {
         let end = at + length as usize;
-        all.push(
-            text.get(at..end)
-                .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?,
-        );
+        all.push(text.get(at..end).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?);
         at = end;
     }
     Ok(all.into_iter().collect())

@@ -26,8 +26,7 @@ impl PartWriter<'_> {
     fn part<T: Pod>(&mut self, name: &str, values: &[T]) -> io::Result<()> {
         self.stop.check()?;
         let padding = (ALIGNMENT - self.position % ALIGNMENT) % ALIGNMENT;
-        self.file
-            .write_all(&[0; ALIGNMENT as usize][..padding as usize])?;
+        self.file.write_all(&[0; ALIGNMENT as usize][..padding as usize])?;
         let bytes: &[u8] = bytemuck::cast_slice(values);
         self.file.write_all(bytes)?;
         let place = Place {
@@ -62,12 +61,7 @@ pub(in super::super) fn write(
     stop: Stop<'_>,
 ) -> io::Result<()> {
     let position = file.stream_position()?;
-    let mut out = PartWriter {
-        stop,
-        file,
-        position,
-        places: Vec::new(),
-    };
+    let mut out = PartWriter { stop, file, position, places: Vec::new() };
     let columns = &heap.columns;
     let named = [
         ("group", &columns.group),
@@ -104,21 +98,11 @@ pub(in super::super) fn write(
     let groups: Vec<[u32; 4]> = heap
         .groups
         .iter()
-        .map(|group| {
-            [
-                u32::from(group.kind.0),
-                group.class,
-                group.shown,
-                name(group.name),
-            ]
-        })
+        .map(|group| [u32::from(group.kind.0), group.class, group.shown, name(group.name)])
         .collect();
     out.part("groups", &groups)?;
-    let classes: Vec<[u32; 2]> = heap
-        .classes
-        .iter()
-        .map(|class| [class.name.0, class.object])
-        .collect();
+    let classes: Vec<[u32; 2]> =
+        heap.classes.iter().map(|class| [class.name.0, class.object]).collect();
     out.part("classes", &classes)?;
     let objects: Vec<[u32; 4]> = heap
         .class_objects
@@ -152,34 +136,20 @@ pub(in super::super) fn write(
         })
         .collect();
     out.part("shapes", &shapes)?;
-    let times: Vec<[u64; 2]> = heap
-        .times
-        .iter()
-        .map(|&(generation, time)| [u64::from(generation), time])
-        .collect();
+    let times: Vec<[u64; 2]> =
+        heap.times.iter().map(|&(generation, time)| [u64::from(generation), time]).collect();
     out.part("times", &times)?;
     out.part("facts", &heap.facts.keys)?;
     out.part("facts.values", &heap.facts.values)?;
-    let ids: Vec<[u64; 2]> = heap
-        .object_ids
-        .iter()
-        .map(|&(object, id)| [u64::from(object), id])
-        .collect();
+    let ids: Vec<[u64; 2]> =
+        heap.object_ids.iter().map(|&(object, id)| [u64::from(object), id]).collect();
     out.part("object_ids", &ids)?;
     let directory = Directory {
         fingerprint,
         source: heap.source.clone(),
         objects: heap.objects,
-        categories: heap
-            .categories
-            .iter()
-            .map(|category| category.name.clone())
-            .collect(),
-        notes: heap
-            .notes
-            .iter()
-            .map(|(kind, json)| (*kind as u8, json.clone()))
-            .collect(),
+        categories: heap.categories.iter().map(|category| category.name.clone()).collect(),
+        notes: heap.notes.iter().map(|(kind, json)| (*kind as u8, json.clone())).collect(),
         texts: (heap.texts.begin, heap.texts.length),
         places: std::mem::take(&mut out.places),
     };

@@ -48,11 +48,7 @@ impl Unfinished {
         // another name.
         for attempt in 0..ATTEMPTS {
             let mut name = index.as_os_str().to_owned();
-            let more = if attempt == 0 {
-                String::new()
-            } else {
-                format!("0{attempt}")
-            };
+            let more = if attempt == 0 { String::new() } else { format!("0{attempt}") };
             name.push(format!(".{}{more}.IN_PROGRESS", std::process::id()));
             let path = PathBuf::from(name);
             let mut options = OpenOptions::new();

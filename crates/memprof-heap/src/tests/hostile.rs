@@ -24,10 +24,7 @@ fn addresses_out_of_order_and_twice_are_put_in_order() {
     assert_eq!(graph.row(1), [0, 2]);
     assert_eq!(graph.row(heap.category_node(0)), [1]);
     assert_eq!(heap.retained().expect("sizes").get(1), 180);
-    let text = heap
-        .object(0)
-        .expect("columns")
-        .and_then(|object| object.text);
+    let text = heap.object(0).expect("columns").and_then(|object| object.text);
     assert_eq!(text.expect("a text").bytes(), Some(&b"one"[..]));
     assert_eq!(heap.source.missing, 0);
 }
@@ -43,9 +40,7 @@ fn classes_that_go_in_circles_or_are_missing_have_a_name() {
         r#"{"address":"0x10c8", "type":"CLASS"}"#,
         r#"{"address":"0x10f0", "type":"OBJECT", "ivars":0, "class":"0x10c8"}"#,
     ]);
-    let names: Vec<&str> = (0..heap.len())
-        .map(|id| heap.class_name(id).expect("a name"))
-        .collect();
+    let names: Vec<&str> = (0..heap.len()).map(|id| heap.class_name(id).expect("a name")).collect();
     assert_eq!(names[2], "<object>");
     assert_eq!(names[3], "<unknown class>");
     assert_eq!(names[4], "<iseq>");
@@ -108,21 +103,12 @@ fn a_path_through_the_stack_is_the_last_resort() {
         r#"{"address":"0x10a0", "type":"STRING"}"#,
     ]);
     let steps = heap.steps().expect("steps");
-    assert_eq!(
-        (steps[2], steps[4], steps[3]),
-        (1, 3, heap.category_node(0))
-    );
+    assert_eq!((steps[2], steps[4], steps[3]), (1, 3, heap.category_node(0)));
 }
 
 #[test]
 fn what_is_no_dump_is_refused() {
-    for dump in [
-        &b""[..],
-        b"\n\n",
-        b"hello",
-        b"{\"a\":1}",
-        b"\x1f\x8b\x08broken",
-    ] {
+    for dump in [&b""[..], b"\n\n", b"hello", b"{\"a\":1}", b"\x1f\x8b\x08broken"] {
         let input = std::io::Cursor::new(dump.to_vec());
         assert!(Heap::read(Box::new(input), None, &Options::default()).is_err());
     }

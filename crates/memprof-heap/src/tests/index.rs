@@ -35,26 +35,14 @@ fn assert_same(one: &Heap, other: &Heap) {
     assert!(one.names().iter().eq(other.names().iter()));
     assert!(one.pages().eq(other.pages()));
     for id in 0..one.len() {
-        assert_eq!(
-            one.object(id).expect("columns"),
-            other.object(id).expect("columns")
-        );
+        assert_eq!(one.object(id).expect("columns"), other.object(id).expect("columns"));
         assert!(one.facts().of(id).eq(other.facts().of(id)));
         assert_eq!(one.object_id(id), other.object_id(id));
     }
-    assert_eq!(
-        one.labels().expect("labels"),
-        other.labels().expect("labels")
-    );
-    assert_eq!(
-        one.retained().expect("sizes"),
-        other.retained().expect("sizes")
-    );
+    assert_eq!(one.labels().expect("labels"), other.labels().expect("labels"));
+    assert_eq!(one.retained().expect("sizes"), other.retained().expect("sizes"));
     assert_eq!(one.steps().expect("steps"), other.steps().expect("steps"));
-    assert_eq!(
-        one.dominators().expect("a tree"),
-        other.dominators().expect("a tree")
-    );
+    assert_eq!(one.dominators().expect("a tree"), other.dominators().expect("a tree"));
 }
 
 #[test]
@@ -73,14 +61,7 @@ fn an_index_of_another_dump_is_made_anew() {
     fs::write(&path, made(options(Format::Memprof), 6, 200)).expect("a dump");
     let heap = open(&path);
     assert_ne!(fs::read(index_path(&path)).expect("an index"), before);
-    let fresh = Heap::open(
-        &path,
-        &Options {
-            index: false,
-            ..Options::default()
-        },
-    )
-    .expect("a heap");
+    let fresh = Heap::open(&path, &Options { index: false, ..Options::default() }).expect("a heap");
     assert_eq!(heap.len(), fresh.len());
 }
 
@@ -96,16 +77,7 @@ fn a_damaged_index_harms_nobody() {
     let first = open(&path);
     let index = index_path(&path);
     let whole = fs::read(&index).expect("an index");
-    for cut in [
-        0,
-        1,
-        15,
-        16,
-        40,
-        whole.len() / 2,
-        whole.len() - 33,
-        whole.len() - 1,
-    ] {
+    for cut in [0, 1, 15, 16, 40, whole.len() / 2, whole.len() - 33, whole.len() - 1] {
         replace(&index, &whole[..cut]);
         assert_same(&first, &open(&path));
     }
@@ -125,9 +97,7 @@ fn without_room_for_an_index_there_is_none() {
     fs::create_dir(index_path(&path)).expect("something in the way");
     let heap = open(&path);
     assert!(!heap.is_empty());
-    let left = fs::read_dir(path.parent().expect("a directory"))
-        .expect("entries")
-        .count();
+    let left = fs::read_dir(path.parent().expect("a directory")).expect("entries").count();
     assert_eq!(left, 2);
 }
 
@@ -135,24 +105,14 @@ fn without_room_for_an_index_there_is_none() {
 #[test]
 fn an_opening_that_is_stopped_leaves_nothing() {
     let (_directory, path) = dump();
-    for moment in [
-        Progress::Reading(0, 0),
-        Progress::Linking,
-        Progress::Computing,
-        Progress::Writing,
-    ] {
+    for moment in
+        [Progress::Reading(0, 0), Progress::Linking, Progress::Computing, Progress::Writing]
+    {
         let stop = AtomicBool::new(false);
         let progress = |now: Progress| {
-            stop.fetch_or(
-                discriminant(&now) == discriminant(&moment),
-                Ordering::Relaxed,
-            );
+            stop.fetch_or(discriminant(&now) == discriminant(&moment), Ordering::Relaxed);
         };
-        let options = Options {
-            progress: &progress,
-            stop: Some(&stop),
-            ..Options::default()
-        };
+        let options = Options { progress: &progress, stop: Some(&stop), ..Options::default() };
         let error = Heap::open(&path, &options).err().expect("stopped");
         assert_eq!(error.kind(), ErrorKind::Interrupted, "{moment:?}");
         let left = fs::read_dir(path.parent().expect("a directory")).expect("entries");
@@ -175,10 +135,7 @@ fn stack_roots_can_be_ignored() {
     fs::write(&path, lines.join("\n")).expect("a dump");
     for _ in 0..2 {
         assert_eq!(open(&path).retained().expect("sizes").get(4), 80);
-        let ignoring = Options {
-            ignore_stack_roots: true,
-            ..Options::default()
-        };
+        let ignoring = Options { ignore_stack_roots: true, ..Options::default() };
         let heap = Heap::open(&path, &ignoring).expect("a heap");
         assert_eq!(heap.retained().expect("sizes").get(heap.root()), 40);
     }
@@ -199,10 +156,7 @@ fn compiled_code_is_the_last_root_to_be_named() {
     ];
     fs::write(&path, lines.join("\n")).expect("a dump");
     for ignore_stack_roots in [false, true] {
-        let options = Options {
-            ignore_stack_roots,
-            ..Options::default()
-        };
+        let options = Options { ignore_stack_roots, ..Options::default() };
         let heap = Heap::open(&path, &options).expect("a heap");
         let at = |address| heap.at(address).expect("an object");
         let before = |node: u32| heap.steps().expect("paths")[node as usize];

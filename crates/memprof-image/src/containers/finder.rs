@@ -94,18 +94,9 @@ impl<'a> Finder<'a> {
             let words = pieces.from(start, range.end);
             let count = words.len() / WORD as usize;
             let is_last = range.end - start < (count as u64 + 1) * WORD;
-            let behind = if is_last {
-                count
-            } else {
-                count.saturating_sub(FROM)
-            };
+            let behind = if is_last { count } else { count.saturating_sub(FROM) };
             for index in first..behind {
-                let place = Place {
-                    at: start + index as u64 * WORD,
-                    within,
-                    words,
-                    index,
-                };
+                let place = Place { at: start + index as u64 * WORD, within, words, index };
                 if let Some((number, block)) = place.word(0).and_then(|word| self.used_at(word)) {
                     self.look(&place, number, block);
                 }
@@ -226,12 +217,7 @@ mod tests {
     #[test]
     fn a_place_ends_where_its_memory_does() {
         let words: Vec<u8> = (1..=3u64).flat_map(u64::to_le_bytes).collect();
-        let place = Place {
-            at: 8,
-            within: None,
-            words: &words,
-            index: 1,
-        };
+        let place = Place { at: 8, within: None, words: &words, index: 1 };
         let around = [-2, -1, 0, 1, 2].map(|distance| place.word(distance));
         assert_eq!(around, [None, Some(1), Some(2), Some(3), None]);
     }

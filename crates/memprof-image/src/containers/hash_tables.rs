@@ -22,12 +22,8 @@ impl Finder<'_> {
     }
 
     fn table_of_buckets(&mut self, place: &Place<'_>, block: Block) -> Option<()> {
-        let [buckets, first, count, load] = [
-            place.word(1)?,
-            place.word(2)?,
-            place.word(3)?,
-            place.word(4)?,
-        ];
+        let [buckets, first, count, load] =
+            [place.word(1)?, place.word(2)?, place.word(3)?, place.word(4)?];
         let size = buckets.checked_mul(WORD)?;
         let load = f32::from_bits(load as u32);
         if buckets < 2 || size > block.size || !fits(block.size, size) || !is_load(load) {
@@ -38,9 +34,7 @@ impl Finder<'_> {
             // An empty table is recognized only by its numbers.
             let grows_at = (buckets as f64 * f64::from(load)).floor() as u64;
             let is_known = place.word(5)? == grows_at;
-            let used = is_known
-                .then(|| self.buckets_in_use(block, buckets))
-                .flatten()?;
+            let used = is_known.then(|| self.buckets_in_use(block, buckets)).flatten()?;
             return used.is_empty().then_some(());
         }
         if !self.is_count(count) || self.used_at(first).is_none() {
@@ -64,20 +58,14 @@ impl Finder<'_> {
 
     fn table_of_one_bucket(&mut self, place: &Place<'_>) -> Option<()> {
         let header = place.at.checked_sub(FIRST)?;
-        let [buckets, size, count, load] = [
-            place.word(-2)?,
-            place.word(-1)?,
-            place.word(1)?,
-            place.word(2)?,
-        ];
+        let [buckets, size, count, load] =
+            [place.word(-2)?, place.word(-1)?, place.word(1)?, place.word(2)?];
         let is_header = buckets == header.checked_add(ONLY_BUCKET)?
             && size == 1
             && self.is_count(count)
             && is_load(f32::from_bits(load as u32))
             && place.word(4)? == place.at;
-        let nodes = is_header
-            .then(|| self.chain(place.word(0)?, count))
-            .flatten()?;
+        let nodes = is_header.then(|| self.chain(place.word(0)?, count)).flatten()?;
         self.found_nodes(&nodes, Container::UnorderedMapOrSetNode);
         Some(())
     }

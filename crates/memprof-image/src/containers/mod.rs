@@ -76,9 +76,7 @@ pub(crate) struct Containers {
 impl Containers {
     /// Finds the headers of containers in all memory that may have some.
     pub fn find(analysis: &Analysis) -> Containers {
-        Containers {
-            kinds: Finder::new(analysis).kinds(),
-        }
+        Containers { kinds: Finder::new(analysis).kinds() }
     }
 
     /// The role of a block.

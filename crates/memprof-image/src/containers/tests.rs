@@ -27,11 +27,7 @@ struct Memory {
 
 impl Memory {
     fn new() -> Memory {
-        Memory {
-            bytes: vec![0; (END - STATICS) as usize],
-            heap: GlibcHeap::default(),
-            next: HEAP,
-        }
+        Memory { bytes: vec![0; (END - STATICS) as usize], heap: GlibcHeap::default(), next: HEAP }
     }
 
     /// A block as malloc returns it.
@@ -39,11 +35,7 @@ impl Memory {
         let size = ((request + 8).next_multiple_of(16) - 8).max(24);
         let address = self.next;
         self.next += size + 8;
-        self.heap.blocks.push(Block {
-            address,
-            size,
-            kind: Kind::Used,
-        });
+        self.heap.blocks.push(Block { address, size, kind: Kind::Used });
         address
     }
 
@@ -66,9 +58,7 @@ impl Memory {
         let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let name = format!("memprof-containers-{}-{number}", std::process::id());
         let path = std::env::temp_dir().join(name);
-        File::create(&path)
-            .and_then(|mut file| file.write_all(&self.bytes))
-            .expect("a file");
+        File::create(&path).and_then(|mut file| file.write_all(&self.bytes)).expect("a file");
         let source = File::open(&path).expect("a file");
         std::fs::remove_file(&path).expect("to remove it");
         let image = Image {
@@ -78,11 +68,7 @@ impl Memory {
                 end: END,
                 stored: END - STATICS,
                 offset: 0,
-                access: Access {
-                    read: true,
-                    write: true,
-                    execute: false,
-                },
+                access: Access { read: true, write: true, execute: false },
                 file: None,
             }],
             files: Vec::new(),
@@ -94,10 +80,7 @@ impl Memory {
             missing: 0,
         };
         let statics = std::iter::once(STATICS..HEAP).collect();
-        let map = MemoryMap {
-            statics,
-            ..MemoryMap::default()
-        };
+        let map = MemoryMap { statics, ..MemoryMap::default() };
         Analysis::of_parts(image, RubyPages::default(), self.heap, map)
     }
 
@@ -277,10 +260,8 @@ fn table(overwrite: impl Fn(u64, [u64; 3]) -> Option<(u64, u64)>) -> Vec<Option<
 
 #[test]
 fn hash_tables_have_buckets_with_their_nodes() {
-    let [buckets, node] = [
-        Some(Container::UnorderedMapOrSetBuckets),
-        Some(Container::UnorderedMapOrSetNode),
-    ];
+    let [buckets, node] =
+        [Some(Container::UnorderedMapOrSetBuckets), Some(Container::UnorderedMapOrSetNode)];
     assert_eq!(table(|_, _| None), [buckets, node, node, node]);
     let none = [None; 4];
     assert_eq!(table(|_, _| Some((STATICS + 8, 50))), none);
@@ -390,16 +371,8 @@ fn wild_words_do_no_harm() {
             let size = [24, 40, 64, 512][below(4) as usize];
             memory.block(size);
         }
-        let starts: Vec<u64> = memory
-            .heap
-            .blocks
-            .iter()
-            .map(|block| block.address)
-            .collect();
-        for at in (STATICS..STATICS + 0x2000)
-            .chain(HEAP..memory.next)
-            .step_by(8)
-        {
+        let starts: Vec<u64> = memory.heap.blocks.iter().map(|block| block.address).collect();
+        for at in (STATICS..STATICS + 0x2000).chain(HEAP..memory.next).step_by(8) {
             let block = starts[below(200) as usize];
             let word = match below(9) {
                 0 => below(8),

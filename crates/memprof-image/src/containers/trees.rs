@@ -14,20 +14,9 @@ struct Layout {
     right: u64,
 }
 
-const LIBSTDCXX: Layout = Layout {
-    colour: 0,
-    colour_bits: 0xffff_ffff,
-    parent: 8,
-    left: 16,
-    right: 24,
-};
-const LIBCXX: Layout = Layout {
-    colour: 24,
-    colour_bits: 0xff,
-    parent: 16,
-    left: 0,
-    right: 8,
-};
+const LIBSTDCXX: Layout =
+    Layout { colour: 0, colour_bits: 0xffff_ffff, parent: 8, left: 16, right: 24 };
+const LIBCXX: Layout = Layout { colour: 24, colour_bits: 0xff, parent: 16, left: 0, right: 8 };
 /// Four words and an element.
 const SMALLEST_NODE: u64 = 40;
 
@@ -50,12 +39,8 @@ impl Finder<'_> {
         if root.size < SMALLEST_NODE {
             return;
         }
-        let header = |address, leftmost, count| Header {
-            address,
-            root: root.address,
-            leftmost,
-            count,
-        };
+        let header =
+            |address, leftmost, count| Header { address, root: root.address, leftmost, count };
         if before & LIBSTDCXX.colour_bits == 0 {
             if let (Some(rightmost), Some(count)) = (place.word(2), place.word(3)) {
                 if let Some(address) = place.at.checked_sub(8) {
@@ -68,10 +53,7 @@ impl Finder<'_> {
     }
 
     fn tree_of(&mut self, header: &Header, rightmost: Option<u64>, layout: &Layout) {
-        let ends = [
-            Some((header.leftmost, layout.left)),
-            rightmost.map(|at| (at, layout.right)),
-        ];
+        let ends = [Some((header.leftmost, layout.left)), rightmost.map(|at| (at, layout.right))];
         let is_node = |finder: &Self, at| finder.used_at(at).is_some();
         if !self.is_count(header.count)
             || !(ends.iter().flatten()).all(|(end, _)| is_node(self, *end))

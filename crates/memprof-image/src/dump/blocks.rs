@@ -106,12 +106,7 @@ impl Dump<'_, '_> {
         let method = (!place.method.is_empty()).then(|| self.tables.intern(&place.method));
         let file = self.tables.intern(file);
         let site = self.tables.intern_site(Site { file, line, method });
-        Some(Allocation {
-            site,
-            caller: None,
-            generation: 0,
-            time: 0,
-        })
+        Some(Allocation { site, caller: None, generation: 0, time: 0 })
     }
 
     fn edges_of_block(&mut self, number: u32) -> io::Result<()> {
@@ -142,9 +137,7 @@ impl Dump<'_, '_> {
 pub(super) fn contents_of_objects(heap: &RubyHeap<'_>) -> BitSet {
     let blocks = &heap.analysis.heap.blocks;
     let mut found = BitSet::new(blocks.len());
-    let contents = heap
-        .objects()
-        .flat_map(|object| contents_of(heap, &object).collect::<Vec<_>>());
+    let contents = heap.objects().flat_map(|object| contents_of(heap, &object).collect::<Vec<_>>());
     for number in contents.filter_map(|block| blocks.at(block)) {
         found.insert(number);
     }

@@ -29,39 +29,17 @@ enum Known {
 }
 
 /// VM-internal types with the same number in Ruby 3.1 to 4.0.
-const IMEMOS: [&str; 9] = [
-    "env",
-    "cref",
-    "svar",
-    "throw_data",
-    "ifunc",
-    "memo",
-    "ment",
-    "iseq",
-    "tmpbuf",
-];
+const IMEMOS: [&str; 9] =
+    ["env", "cref", "svar", "throw_data", "ifunc", "memo", "ment", "iseq", "tmpbuf"];
 
 impl Facts {
     fn new(kind: Known) -> Facts {
-        Facts {
-            kind,
-            fields: Vec::new(),
-            embedded: false,
-            shared: false,
-        }
+        Facts { kind, fields: Vec::new(), embedded: false, shared: false }
     }
 
     /// The detail of the record, with the bytes read.
     pub fn detail<'c>(&self, contents: &'c Contents, values: Values) -> Detail<'c> {
-        let Known::Text {
-            kind,
-            length,
-            capacity,
-            encoding,
-            code_range,
-            read,
-        } = self.kind
-        else {
+        let Known::Text { kind, length, capacity, encoding, code_range, read } = self.kind else {
             return match self.kind {
                 Known::Plain(detail) => detail,
                 _ => Detail::None,
@@ -96,11 +74,7 @@ impl Dump<'_, '_> {
             Kind::SYMBOL | Kind::REGEXP => match string_of(heap, object) {
                 Some(string) => {
                     let facts = self.text(object, &string);
-                    Facts {
-                        embedded: false,
-                        shared: false,
-                        ..facts
-                    }
+                    Facts { embedded: false, shared: false, ..facts }
                 }
                 None => Facts::new(Known::Nothing),
             },
@@ -128,9 +102,7 @@ impl Dump<'_, '_> {
                     default_proc: hash.default_proc,
                 }
             }
-            Kind::OBJECT => Detail::Object {
-                ivars: heap.values(object)?.count(),
-            },
+            Kind::OBJECT => Detail::Object { ivars: heap.values(object)?.count() },
             Kind::FLOAT if self.values.previews() => {
                 let bits = heap.memory.word(object.address + HEADER)?;
                 Detail::Float(f64::from_bits(bits))
@@ -161,9 +133,9 @@ impl Dump<'_, '_> {
         let name = classes.name(class.address);
         let superclass = classes.superclass(heap, class);
         let real_name = match name {
-            None if class.kind() == Kind::CLASS => classes
-                .real(heap, class.address)
-                .and_then(|real| classes.name(real)),
+            None if class.kind() == Kind::CLASS => {
+                classes.real(heap, class.address).and_then(|real| classes.name(real))
+            }
             _ => None,
         };
         let super_name = classes.display_name(heap, superclass);
@@ -190,11 +162,7 @@ impl Dump<'_, '_> {
             code_range: code_range(string.flags),
             read,
         };
-        Facts {
-            embedded: facts.embedded,
-            shared: facts.shared.is_some(),
-            ..Facts::new(kind)
-        }
+        Facts { embedded: facts.embedded, shared: facts.shared.is_some(), ..Facts::new(kind) }
     }
 
     /// A word as a value, as far as it may be shown.
@@ -229,10 +197,7 @@ impl Dump<'_, '_> {
 
 /// The string of a Symbol or Regexp: the first one in its slot.
 fn string_of(heap: &RubyHeap<'_>, object: &Object) -> Option<Object> {
-    let mut words = heap
-        .body(object)
-        .addresses()
-        .filter_map(|at| heap.memory.word(at));
+    let mut words = heap.body(object).addresses().filter_map(|at| heap.memory.word(at));
     let string = words.find(|word| heap.is(*word, Kind::STRING))?;
     heap.object(string)
 }

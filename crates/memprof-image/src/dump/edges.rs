@@ -139,9 +139,8 @@ impl Dump<'_, '_> {
         let heap = self.heap;
         for (place, (id, word)) in (0..).zip(heap.st_entries(table)) {
             let name = heap.id_name(id).filter(|name| name.starts_with('@'));
-            let label = name.map_or(Label::Index(place), |name| {
-                Label::Ivar(self.tables.intern(&name))
-            });
+            let label =
+                name.map_or(Label::Index(place), |name| Label::Ivar(self.tables.intern(&name)));
             let value = self.value(word);
             self.pass(&[plain(label, value)])?;
         }
@@ -157,9 +156,7 @@ impl Dump<'_, '_> {
             .entry(self.heap.variables_key(object))
             .or_insert_with(|| self.heap.variable_names(object));
         let names = names.iter();
-        names
-            .map(|name| name.as_ref().map(|name| self.tables.intern(name)))
-            .collect()
+        names.map(|name| name.as_ref().map(|name| self.tables.intern(name))).collect()
     }
 
     fn members(&mut self, object: &Object, count: u64, edges: &mut Edges) -> Vec<NameId> {
@@ -170,8 +167,7 @@ impl Dump<'_, '_> {
         }
         let names = known.entry((object.class, count)).or_insert_with(|| {
             let real = heap.classes.real(heap, object.class);
-            real.and_then(|class| heap.members(class, count))
-                .unwrap_or_default()
+            real.and_then(|class| heap.members(class, count)).unwrap_or_default()
         });
         names.iter().map(|name| self.tables.intern(name)).collect()
     }
@@ -237,9 +233,5 @@ impl Dump<'_, '_> {
 }
 
 pub(super) fn plain(label: Label, value: Value) -> Edge<'static> {
-    Edge {
-        label,
-        value,
-        preview: None,
-    }
+    Edge { label, value, preview: None }
 }

@@ -90,12 +90,7 @@ pub fn write(analysis: &Analysis, file: File, request: Request<'_>) -> io::Resul
     dump.blocks()?;
     let truncated = analysis.image.missing > 0;
     let counts = dump.writer.finish(&dump.tables, !truncated)?;
-    Ok(Written {
-        counts,
-        bytes: dump.writer.bytes(),
-        unknown,
-        truncated,
-    })
+    Ok(Written { counts, bytes: dump.writer.bytes(), unknown, truncated })
 }
 
 struct Dump<'d, 'a> {
@@ -155,10 +150,7 @@ impl Dump<'_, '_> {
 
     fn check_stop(&self) -> io::Result<()> {
         if self.stop.load(Ordering::Relaxed) {
-            return Err(io::Error::new(
-                io::ErrorKind::Interrupted,
-                "writing the dump was stopped",
-            ));
+            return Err(io::Error::new(io::ErrorKind::Interrupted, "writing the dump was stopped"));
         }
         Ok(())
     }
@@ -177,11 +169,8 @@ impl Dump<'_, '_> {
         let heap = self.heap;
         let kind = object.kind();
         // VM-internal objects have something else in place of their class.
-        let class = if kind == Kind::IMEMO || heap.slot(object.class).is_none() {
-            0
-        } else {
-            object.class
-        };
+        let class =
+            if kind == Kind::IMEMO || heap.slot(object.class).is_none() { 0 } else { object.class };
         let class_name = self.class_name(class);
         let facts = self.details(object);
         let record = Record {

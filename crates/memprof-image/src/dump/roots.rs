@@ -154,9 +154,7 @@ fn contents(heap: &RubyHeap<'_>) -> Vec<Range<u64>> {
             _ => None,
         };
         let range = range.filter(|range| !range.is_empty() && range.end < HIGHEST);
-        let place = range
-            .as_ref()
-            .and_then(|range| ranges::containing(external, range.start));
+        let place = range.as_ref().and_then(|range| ranges::containing(external, range.start));
         if let (Some(range), Some(place)) = (range, place) {
             let last = found[place].last();
             // Pieces, not ranges: many objects share one.

@@ -34,9 +34,7 @@ impl Sizes {
         let owned = self.0.get(owned as usize).copied().unwrap_or(0);
         // A slot may have remains of an earlier object, which look like references.
         let exact = exact(heap, object);
-        exact.map_or(owned, |blocks| {
-            blocks.filter_map(|block| heap.block(block)).sum()
-        })
+        exact.map_or(owned, |blocks| blocks.filter_map(|block| heap.block(block)).sum())
     }
 }
 

@@ -28,10 +28,7 @@ impl Contents {
         let stored: u64 = (analysis.image.segments.iter())
             .map(|segment| segment.readable().end - segment.start)
             .fold(0, u64::saturating_add);
-        Contents {
-            bytes: Vec::new(),
-            left: stored.saturating_mul(SHARES).saturating_add(SPARE),
-        }
+        Contents { bytes: Vec::new(), left: stored.saturating_mul(SHARES).saturating_add(SPARE) }
     }
 
     /// The bytes read last.
@@ -46,18 +43,11 @@ impl Contents {
         if length > self.left {
             return Read::Nothing;
         }
-        if !heap
-            .memory
-            .bytes(facts.at, length as usize, &mut self.bytes)
-        {
+        if !heap.memory.bytes(facts.at, length as usize, &mut self.bytes) {
             self.bytes.clear();
             return Read::Nothing;
         }
         self.left -= length;
-        if length == facts.length {
-            Read::All
-        } else {
-            Read::Beginning
-        }
+        if length == facts.length { Read::All } else { Read::Beginning }
     }
 }

@@ -57,11 +57,7 @@ impl Arena {
         let end = self.bins - TOP;
         let words = (end - self.address) / WORD;
         // A mutex, flags and a word that is set if any fastbin is used: two words and ten fastbins.
-        if words >= 12 {
-            end - 10 * WORD..end
-        } else {
-            end..end
-        }
+        if words >= 12 { end - 10 * WORD..end } else { end..end }
     }
 
     /// The memory of the arena itself. Its bins have addresses of chunks, which are inside of the preceding blocks.
@@ -124,11 +120,8 @@ fn arenas_with_heaps(image: &Image, words: &mut Words<'_>) -> Vec<Arena> {
         };
         let own = heaps.iter().filter(|(owner, _)| *owner == address);
         let heaps = own.map(|(_, other)| {
-            let head = if other.start == heap.start {
-                arena.range().end
-            } else {
-                other.start + info
-            };
+            let head =
+                if other.start == heap.start { arena.range().end } else { other.start + info };
             head.next_multiple_of(2 * WORD)..other.end
         });
         let heaps = heaps.collect();
@@ -155,9 +148,7 @@ fn heap_at(words: &mut Words<'_>, heap: u64, limit: u64) -> Option<(u64, Range<u
 /// The address of the bins of an arena.
 fn bins_of(words: &mut Words<'_>, arena: u64) -> Option<u64> {
     let candidates = (MIN_BINS_OFFSET..=MAX_BINS_OFFSET).step_by(WORD as usize);
-    candidates
-        .map(|offset| arena + offset)
-        .find(|bins| are_bins(words, *bins))
+    candidates.map(|offset| arena + offset).find(|bins| are_bins(words, *bins))
 }
 
 /// Whether bins begin here: all of them point somewhere, and enough lead back. Words before and behind them must fit, too: `top`
@@ -195,9 +186,7 @@ fn is_closed(words: &mut Words<'_>, head: u64, first: u64, last: u64) -> bool {
 
 /// The main arena is a variable of libc.
 fn main_arena(image: &Image, words: &mut Words<'_>, others: &BTreeSet<u64>) -> Option<Arena> {
-    static_ranges(image)
-        .into_iter()
-        .find_map(|range| main_arena_in(image, words, others, range))
+    static_ranges(image).into_iter().find_map(|range| main_arena_in(image, words, others, range))
 }
 
 fn main_arena_in(
@@ -227,11 +216,7 @@ fn main_arena_in(
             if !(alone || others.contains(&next)) || !are_bins(words, bins) {
                 continue;
             }
-            let address = if alone {
-                next
-            } else {
-                address_by_ring(words, next, bins)?
-            };
+            let address = if alone { next } else { address_by_ring(words, next, bins)? };
             return Arena::read(words, address, bins, true);
         }
     }

@@ -22,10 +22,8 @@ pub(crate) fn check(
         while chunk != end {
             let block = blocks.at(chunk.wrapping_add(HEADER));
             let block = block.and_then(|number| blocks.get(number));
-            let (next, back) = (
-                words.at(chunk.wrapping_add(HEADER)),
-                words.at(chunk.wrapping_add(HEADER + WORD)),
-            );
+            let (next, back) =
+                (words.at(chunk.wrapping_add(HEADER)), words.at(chunk.wrapping_add(HEADER + WORD)));
             let is_free = block.is_some_and(|block| block.kind == Kind::Free);
             visited += 1;
             match next {

@@ -51,11 +51,7 @@ pub(crate) fn walk(image: &Image, heap: &Range<u64>, top: u64, mut found: impl F
         // Two small chunks mark the end of a heap and places where something else moved the break.
         let is_fence =
             size & !FLAGS == HEADER || size & !FLAGS == 0 && chunk + MIN_CHUNK >= heap.end;
-        let next = if is_fence {
-            None
-        } else {
-            sound(&mut words, chunk, size, heap)
-        };
+        let next = if is_fence { None } else { sound(&mut words, chunk, size, heap) };
         if let Some((size, used)) = next {
             found(Found::Block(chunk + HEADER, size - WORD, used));
             chunk += size;
@@ -122,10 +118,7 @@ pub(crate) fn mapped(
             let leads = ALIGNMENTS.map(|bit| (1 << bit) - HEADER);
             let aligned =
                 leads.filter_map(|lead| mapped_at(&mut words, page + lead, page, range.end));
-            aligned
-                .filter(|(.., end)| *end == first.2)
-                .last()
-                .unwrap_or(first)
+            aligned.filter(|(.., end)| *end == first.2).last().unwrap_or(first)
         });
         match block {
             Some((address, size, end)) => {

@@ -10,16 +10,7 @@ use crate::glibc::chunks::HEADER;
 use crate::image::{GLIMPSE, Image, WORD, Words};
 
 /// `tcache_perthread_struct`: a count of two bytes and a list head for each bin; glibc 2.30, and 2.42 which has more bins.
-const CACHES: [Cache; 2] = [
-    Cache {
-        bins: 64,
-        counted: true,
-    },
-    Cache {
-        bins: 76,
-        counted: false,
-    },
-];
+const CACHES: [Cache; 2] = [Cache { bins: 64, counted: true }, Cache { bins: 76, counted: false }];
 /// Bins of one size each; the others have a range of sizes.
 const SMALL_BINS: u64 = 64;
 const MIN_BLOCK: u64 = 3 * WORD;
@@ -66,12 +57,7 @@ pub(crate) fn mark(
     let candidates: Vec<(Block, &Cache)> = blocks
         .iter()
         .filter(|block| block.kind == Kind::Used)
-        .filter_map(|block| {
-            Some((
-                block,
-                CACHES.iter().find(|cache| cache.size() == block.size)?,
-            ))
-        })
+        .filter_map(|block| Some((block, CACHES.iter().find(|cache| cache.size() == block.size)?)))
         .collect();
     for (block, cache) in candidates {
         // A block that a thread is just freeing may not be linked yet; everything else must match.
@@ -146,11 +132,7 @@ fn chain_of(
         let Some(link) = words.at(address) else {
             return (list, Some(address));
         };
-        let next = if mangled {
-            link ^ (address >> 12)
-        } else {
-            link
-        };
+        let next = if mangled { link ^ (address >> 12) } else { link };
         if next == 0 {
             return (list, None);
         }

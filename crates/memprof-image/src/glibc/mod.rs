@@ -28,10 +28,7 @@ pub struct Corruption {
 
 impl Corruption {
     pub(crate) fn new(what: &'static str, address: u64) -> Corruption {
-        Corruption {
-            what,
-            address: Address(address),
-        }
+        Corruption { what, address: Address(address) }
     }
 }
 
@@ -59,10 +56,7 @@ impl GlibcHeap {
     /// Reads the heap. `taken` is memory that does not belong to malloc; without arenas there are no blocks.
     #[must_use]
     pub fn read(image: &Image, taken: &[Range<u64>]) -> GlibcHeap {
-        let mut heap = GlibcHeap {
-            arenas: arenas::arenas(image),
-            ..GlibcHeap::default()
-        };
+        let mut heap = GlibcHeap { arenas: arenas::arenas(image), ..GlibcHeap::default() };
         if heap.arenas.is_empty() {
             return heap;
         }
@@ -73,11 +67,7 @@ impl GlibcHeap {
         let writable = image.writable_runs(|segment| segment.file.is_none());
         for range in ranges::without(&writable, &claimed) {
             chunks::mapped(image, range, |address, size, mapping| {
-                heap.blocks.push(Block {
-                    address,
-                    size,
-                    kind: Kind::Used,
-                });
+                heap.blocks.push(Block { address, size, kind: Kind::Used });
                 heap.mapped.push(mapping);
             });
         }
@@ -92,9 +82,7 @@ impl GlibcHeap {
 
     /// Memory of arenas.
     pub fn heaps(&self) -> impl Iterator<Item = Range<u64>> + '_ {
-        self.arenas
-            .iter()
-            .flat_map(|arena| arena.heaps.iter().cloned())
+        self.arenas.iter().flat_map(|arena| arena.heaps.iter().cloned())
     }
 
     fn read_arena(&mut self, image: &Image, number: usize) {

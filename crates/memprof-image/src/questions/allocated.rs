@@ -17,9 +17,7 @@ pub(crate) struct Allocated {
 
 impl Allocated {
     pub fn of(analysis: &Analysis, number: u32) -> Allocated {
-        let place = analysis
-            .recorded()
-            .and_then(|recorded| recorded.place(number));
+        let place = analysis.recorded().and_then(|recorded| recorded.place(number));
         place.map(Allocated::at).unwrap_or_default()
     }
 

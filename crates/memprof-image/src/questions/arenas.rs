@@ -39,10 +39,7 @@ impl Question {
         let heap = &analysis.heap;
         let mut heaps: Vec<_> = (heap.arenas.iter().enumerate())
             .flat_map(|(number, arena)| {
-                arena
-                    .heaps
-                    .iter()
-                    .map(move |heap| (heap.start, heap.end, number))
+                arena.heaps.iter().map(move |heap| (heap.start, heap.end, number))
             })
             .collect();
         heaps.sort_unstable();
@@ -72,9 +69,6 @@ impl Question {
                 None => mapped.add(block.size),
             }
         }
-        Ok(Answer {
-            arenas: rows,
-            mapped,
-        })
+        Ok(Answer { arenas: rows, mapped })
     }
 }

@@ -26,17 +26,11 @@ impl Question {
     /// Reads the words.
     pub fn answer(&self, analysis: &Analysis) -> Result<Answer, String> {
         if self.size > MAX_SIZE {
-            return Err(format!(
-                "{:#x} bytes are too many; {MAX_SIZE:#x} at most",
-                self.size
-            ));
+            return Err(format!("{:#x} bytes are too many; {MAX_SIZE:#x} at most", self.size));
         }
         let Address(start) = self.address;
         let addresses = (start..start.saturating_add(self.size)).step_by(8);
         let words = addresses.map_while(|at| analysis.image.word(at).map(Address));
-        Ok(Answer {
-            address: self.address,
-            words: words.collect(),
-        })
+        Ok(Answer { address: self.address, words: words.collect() })
     }
 }

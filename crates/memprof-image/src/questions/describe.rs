@@ -113,35 +113,22 @@ pub(crate) fn place(analysis: &Analysis, address: u64) -> Place {
         let object = analysis.object_around(address);
         let start = object.and_then(|node| slot(analysis, node));
         return match start.and_then(|start| Object::at(analysis, start)) {
-            Some(object) => Place::Object {
-                object,
-                anchored: object_is_anchored(analysis, address),
-            },
-            None => Place::RubyPage {
-                start: Address(analysis.ruby.pages[page].address),
-            },
+            Some(object) => {
+                Place::Object { object, anchored: object_is_anchored(analysis, address) }
+            }
+            None => Place::RubyPage { start: Address(analysis.ruby.pages[page].address) },
         };
     }
     match analysis.map.anchor_at(address) {
         Some(Anchor::Stack) => {
-            let stack = analysis
-                .map
-                .stacks
-                .iter()
-                .position(|stack| stack.contains(&address));
+            let stack = analysis.map.stacks.iter().position(|stack| stack.contains(&address));
             let thread = stack.and_then(|number| analysis.image.threads.get(number));
-            Place::Stack {
-                thread: thread.map_or(0, |thread| thread.id),
-            }
+            Place::Stack { thread: thread.map_or(0, |thread| thread.id) }
         }
         Some(Anchor::Static) => Place::Static,
         Some(_) => Place::External,
         None if analysis.image.segment(address).is_none() => Place::Unmapped,
-        None if analysis
-            .image
-            .segment(address)
-            .is_some_and(|segment| segment.access.write) =>
-        {
+        None if analysis.image.segment(address).is_some_and(|segment| segment.access.write) => {
             Place::External
         }
         None => Place::Constant,
@@ -163,13 +150,9 @@ fn block(analysis: &Analysis, number: u32) -> Place {
         ("unreferenced", SetName::Unreferenced),
         ("leaked", SetName::Leaked),
     ];
-    let state = states
-        .iter()
-        .find(|(_, set)| analysis.contains(*set, number))
-        .map(|(name, _)| *name);
-    let owner = (block.kind == Kind::Used)
-        .then(|| analysis.owner(number))
-        .flatten();
+    let state =
+        states.iter().find(|(_, set)| analysis.contains(*set, number)).map(|(name, _)| *name);
+    let owner = (block.kind == Kind::Used).then(|| analysis.owner(number)).flatten();
     let class = analysis.signature(block);
     Place::Block {
         start: Address(block.address),

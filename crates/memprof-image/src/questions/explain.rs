@@ -58,9 +58,7 @@ impl Question {
     pub fn answer(&self, analysis: &Analysis) -> Result<Answer, String> {
         let Address(address) = self.address;
         let described = describe::Question::of(self.address).answer(analysis)?;
-        let node = analysis
-            .node_at(address)
-            .or_else(|| analysis.object_around(address));
+        let node = analysis.node_at(address).or_else(|| analysis.object_around(address));
         let mut answer = Answer {
             described,
             stack: stack(analysis, address),
@@ -155,24 +153,17 @@ fn rank(anchor: Anchor) -> u8 {
 }
 
 fn origin(analysis: &Analysis, point: AnchorPoint) -> Origin {
-    let thread = point
-        .thread
-        .and_then(|number| analysis.image.threads.get(number as usize));
+    let thread = point.thread.and_then(|number| analysis.image.threads.get(number as usize));
     Origin {
         anchor: point.anchor,
         from: Address(point.from),
         thread: thread.map(|thread| thread.id),
-        file: (point.anchor == Anchor::Static)
-            .then(|| analysis.in_file(point.from))
-            .flatten(),
+        file: (point.anchor == Anchor::Static).then(|| analysis.in_file(point.from)).flatten(),
     }
 }
 
 pub(super) fn step(analysis: &Analysis, node: u32) -> Step {
     let block = analysis.block(node).map(|block| block.address);
     let address = block.or_else(|| slot(analysis, node)).unwrap_or(0);
-    Step {
-        address: Address(address),
-        place: describe::place(analysis, address),
-    }
+    Step { address: Address(address), place: describe::place(analysis, address) }
 }

@@ -41,20 +41,15 @@ enum Direction {
     Incoming,
 }
 
-const DIRECTIONS: [(&str, Direction); 3] = [
-    ("->", Direction::Outgoing),
-    ("~>", Direction::Leaked),
-    ("<-", Direction::Incoming),
-];
+const DIRECTIONS: [(&str, Direction); 3] =
+    [("->", Direction::Outgoing), ("~>", Direction::Leaked), ("<-", Direction::Incoming)];
 
 /// The signatures named by rules: every name that is not a state of one of them.
 pub fn signatures(rules: &[Rule]) -> impl Iterator<Item = &str> {
     let is_state = |name: &str| (rules.iter()).any(|rule| rule.state.as_deref() == Some(name));
     let members = rules.iter().filter_map(|rule| rule.member.name.as_deref());
     let extensions = (rules.iter()).filter_map(|rule| rule.extension.name.as_deref());
-    members
-        .filter(move |name| !is_state(name))
-        .chain(extensions)
+    members.filter(move |name| !is_state(name)).chain(extensions)
 }
 
 impl TryFrom<String> for Rule {
@@ -93,10 +88,7 @@ impl Constraint {
             }
             None => (text, None),
         };
-        Some(Constraint {
-            name: (!name.is_empty()).then(|| name.to_owned()),
-            offset,
-        })
+        Some(Constraint { name: (!name.is_empty()).then(|| name.to_owned()), offset })
     }
 }
 
@@ -187,10 +179,7 @@ impl<'a, 'r> Walk<'a, 'r> {
         while let Some(step) = steps.last_mut() {
             if let Some(candidate) = step.candidates.pop() {
                 let state = step.next_state;
-                let origin = Origin {
-                    rule: step.rule,
-                    member: step.member,
-                };
+                let origin = Origin { rule: step.rule, member: step.member };
                 steps.extend(self.reach(candidate, state, Some(origin)));
             } else if let Some((rule, rest)) = step.rules.split_first() {
                 step.rule = (self.rules.len() - step.rules.len()) as u32;
@@ -210,11 +199,7 @@ impl<'a, 'r> Walk<'a, 'r> {
         state: Option<&'r str>,
         origin: Option<Origin>,
     ) -> Option<Step<'r>> {
-        let Extension {
-            reached,
-            added,
-            again,
-        } = &mut self.extension;
+        let Extension { reached, added, again } = &mut self.extension;
         if !self.visited.insert(member) {
             if let Some(origin) = origin.filter(|_| self.comment) {
                 again.push(((reached.len() - 1) as u32, origin, member));
@@ -251,14 +236,10 @@ impl<'a, 'r> Walk<'a, 'r> {
         let mut seen = BTreeSet::new();
         found.retain(|candidate| {
             let [source, target] = match rule.direction {
-                Direction::Incoming => [
-                    (*candidate, rule.extension.offset),
-                    (member, rule.member.offset),
-                ],
-                _ => [
-                    (member, rule.member.offset),
-                    (*candidate, rule.extension.offset),
-                ],
+                Direction::Incoming => {
+                    [(*candidate, rule.extension.offset), (member, rule.member.offset)]
+                }
+                _ => [(member, rule.member.offset), (*candidate, rule.extension.offset)],
             };
             self.analysis.contains(set, *candidate)
                 && (self.comment || !self.visited.contains(*candidate))
@@ -295,10 +276,7 @@ mod tests {
     }
 
     fn constraint(name: &str, offset: Option<u64>) -> Constraint {
-        Constraint {
-            name: (!name.is_empty()).then(|| name.to_owned()),
-            offset,
-        }
+        Constraint { name: (!name.is_empty()).then(|| name.to_owned()), offset }
     }
 
     #[test]
@@ -313,12 +291,7 @@ mod tests {
         assert_eq!(read("~>"), (none(), Leaked, none(), None));
         assert_eq!(
             read("-->%COWStringBody"),
-            (
-                constraint("-", None),
-                Outgoing,
-                constraint("%COWStringBody", None),
-                None
-            )
+            (constraint("-", None), Outgoing, constraint("%COWStringBody", None), None)
         );
         assert_eq!(
             read("Foo@0x40->%VectorBody@18=>Out1"),
@@ -329,14 +302,8 @@ mod tests {
                 Some("Out1".to_owned())
             )
         );
-        assert_eq!(
-            read("%SSL_CTX@0<-"),
-            (constraint("%SSL_CTX", Some(0)), Incoming, none(), None)
-        );
-        assert_eq!(
-            read("->=>Out1"),
-            (none(), Outgoing, none(), Some("Out1".to_owned()))
-        );
+        assert_eq!(read("%SSL_CTX@0<-"), (constraint("%SSL_CTX", Some(0)), Incoming, none(), None));
+        assert_eq!(read("->=>Out1"), (none(), Outgoing, none(), Some("Out1".to_owned())));
         assert_eq!(read("Foo->-").2, constraint("-", None));
     }
 
@@ -344,10 +311,7 @@ mod tests {
     fn what_is_no_rule_is_refused() {
         for text in ["", "Foo", "->@zz", "Foo@->", "->=>"] {
             let error = rule(text).expect_err(text);
-            assert!(
-                error.starts_with(&format!("invalid /extend \"{text}\"; expected")),
-                "{error}"
-            );
+            assert!(error.starts_with(&format!("invalid /extend \"{text}\"; expected")), "{error}");
         }
     }
 }

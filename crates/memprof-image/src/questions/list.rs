@@ -87,10 +87,7 @@ impl Question {
         let comments = self.selection.comments(analysis)?;
         let row =
             |place, number, block| self.row(analysis, comments.as_deref(), place, (number, block));
-        let mut answer = Answer {
-            blocks: Vec::new(),
-            next: None,
-        };
+        let mut answer = Answer { blocks: Vec::new(), next: None };
         if self.sort == Sort::Size {
             let mut all = Vec::new();
             (self.selection).from(analysis, 0, |place, number, block| {
@@ -129,9 +126,7 @@ impl Question {
     ) -> Row {
         let words = if self.contents {
             let words = (block.address..block.end()).step_by(8);
-            words
-                .map(|at| analysis.image.word(at).map(Address))
-                .collect()
+            words.map(|at| analysis.image.word(at).map(Address)).collect()
         } else {
             Vec::new()
         };
@@ -139,9 +134,7 @@ impl Question {
             address: Address(block.address),
             size: block.size,
             kind: block.kind,
-            class: analysis
-                .signature(block)
-                .and_then(|word| analysis.class_of_cxx(word)),
+            class: analysis.signature(block).and_then(|word| analysis.class_of_cxx(word)),
             signature: Signature::of(analysis, number, block).text(),
             allocated: Allocated::of(analysis, number),
             words,

@@ -129,9 +129,6 @@ impl Total {
     }
 
     fn and(self, other: Total) -> Total {
-        Total {
-            count: self.count + other.count,
-            bytes: self.bytes + other.bytes,
-        }
+        Total { count: self.count + other.count, bytes: self.bytes + other.bytes }
     }
 }

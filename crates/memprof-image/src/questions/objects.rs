@@ -77,19 +77,10 @@ impl Question {
                 blocks.add(block.size);
             }
         }
-        let mut rows: Vec<Row> = rows
-            .into_iter()
-            .map(|(object, row)| Row {
-                r#type: object.name(),
-                ..row
-            })
-            .collect();
+        let mut rows: Vec<Row> =
+            rows.into_iter().map(|(object, row)| Row { r#type: object.name(), ..row }).collect();
         let bytes = |row: &Row| row.slots.bytes + row.blocks.unwrap_or_default().bytes;
         rows.sort_by_key(|row| std::cmp::Reverse(bytes(row)));
-        Ok(Answer {
-            rows,
-            empty,
-            unknown,
-        })
+        Ok(Answer { rows, empty, unknown })
     }
 }

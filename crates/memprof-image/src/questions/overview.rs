@@ -95,11 +95,7 @@ impl Question {
         };
         let ruby = sum(&mut analysis.ruby.ranges());
         let external = sum(&mut map.external.iter().cloned());
-        let zeros = map
-            .external
-            .iter()
-            .map(|range| zeros(analysis, range.clone()))
-            .sum();
+        let zeros = map.external.iter().map(|range| zeros(analysis, range.clone())).sum();
         Ok(Answer {
             command: image.command.clone(),
             pid: image.pid,
@@ -113,18 +109,12 @@ impl Question {
             allocator: analysis.allocator(),
             uncounted: analysis.uncounted_allocator(),
             writable: sum(&mut image.writable_runs(|_| true).into_iter()).bytes,
-            arenas: Total {
-                count: heap.arenas.len() as u64,
-                bytes: sum(&mut heap.heaps()).bytes,
-            },
+            arenas: Total { count: heap.arenas.len() as u64, bytes: sum(&mut heap.heaps()).bytes },
             mapped: is_known.then(|| sum(&mut heap.mapped.iter().cloned())),
             ruby_pages: (ruby.count > 0).then_some(ruby),
             stacks: sum(&mut map.stacks.iter().cloned()),
             statics: sum(&mut map.statics.iter().cloned()),
-            external: Total {
-                bytes: external.bytes - zeros,
-                ..external
-            },
+            external: Total { bytes: external.bytes - zeros, ..external },
             zeros,
             used: of(SetName::Used),
             free: of(SetName::Free),

@@ -9,10 +9,7 @@ use crate::analysis::Analysis;
 
 /// A limit on the number of references: in total, or by the signature of the block at the other end.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(
-    untagged,
-    expecting = "expected a number of references, or numbers by signature"
-)]
+#[serde(untagged, expecting = "expected a number of references, or numbers by signature")]
 pub enum Limit {
     /// A limit on the total.
     All(u32),

@@ -28,14 +28,11 @@ impl Question {
     /// Finds the references.
     pub fn answer(&self, analysis: &Analysis) -> Result<Answer, String> {
         let Address(address) = self.address;
-        let node = analysis
-            .node_at(address)
-            .or_else(|| analysis.object_around(address));
+        let node = analysis.node_at(address).or_else(|| analysis.object_around(address));
         let (incoming, outgoing) = match node {
-            Some(node) => (
-                referrers_of(&analysis.references().graph(), node),
-                distinct(analysis, node),
-            ),
+            Some(node) => {
+                (referrers_of(&analysis.references().graph(), node), distinct(analysis, node))
+            }
             None => Default::default(),
         };
         let steps = |nodes: &[u32]| {

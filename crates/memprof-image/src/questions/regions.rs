@@ -62,9 +62,7 @@ impl Question {
                 [access.read, access.write, access.execute] == wanted
             });
             let all = ranges::sorted(found.map(|segment| segment.range()).collect());
-            all.into_iter()
-                .map(|range| region(range.start, range.end))
-                .collect()
+            all.into_iter().map(|range| region(range.start, range.end)).collect()
         };
         let regions = match self.kind {
             Kind::Stacks => image

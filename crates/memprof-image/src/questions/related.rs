@@ -33,9 +33,7 @@ pub fn related(selection: &Selection, analysis: &Analysis) -> Result<Vec<u32>, S
     let node = match selection.set.as_str() {
         // The only set that does not need references.
         "allocation" => blocks.containing(address),
-        _ => analysis
-            .node_at(address)
-            .or_else(|| blocks.containing(address)),
+        _ => analysis.node_at(address).or_else(|| blocks.containing(address)),
     };
     let Some(node) = node else {
         return Err(format!("{address:#x} is in no block"));
@@ -70,11 +68,9 @@ fn referenced(analysis: &Analysis, node: u32, set: SetName) -> Vec<u32> {
 fn has_word(analysis: &Analysis, number: u32, wanted: u64) -> bool {
     let mut found = false;
     if let Some(block) = analysis.block(number) {
-        analysis
-            .image
-            .each_word(block.address..block.end(), |_, word| {
-                found |= word == wanted;
-            });
+        analysis.image.each_word(block.address..block.end(), |_, word| {
+            found |= word == wanted;
+        });
     }
     found
 }

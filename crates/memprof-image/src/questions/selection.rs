@@ -178,10 +178,7 @@ impl Selection {
                 (analysis.block(*target)).is_some_and(|block| wanted(block.kind))
                     && signature.is_none_or(|signature| has(analysis, *target, signature))
             };
-            distinct(analysis, number)
-                .iter()
-                .filter(|target| is_wanted(target))
-                .count() as u32
+            distinct(analysis, number).iter().filter(|target| is_wanted(target)).count() as u32
         };
         let used = |signature: Option<&str>| outgoing(signature, &|kind| kind == Kind::Used);
         let free = |signature: Option<&str>| outgoing(signature, &|kind| kind != Kind::Used);

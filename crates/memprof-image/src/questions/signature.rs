@@ -55,10 +55,8 @@ impl Signature {
         }
         if wanted.starts_with('%') {
             let of_containers = Container::ALL.into_iter().map(pattern_of);
-            let patterns: Vec<String> = ObjectType::names()
-                .map(pattern)
-                .chain(of_containers)
-                .collect();
+            let patterns: Vec<String> =
+                ObjectType::names().map(pattern).chain(of_containers).collect();
             if patterns.iter().any(|pattern| pattern == wanted) {
                 return Ok(());
             }

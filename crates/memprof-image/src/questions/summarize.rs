@@ -106,20 +106,12 @@ impl Question {
             .into_iter()
             .filter_map(|(signature, total)| {
                 let (kind, place, class) = match signature {
-                    Signature::Word(word) => (
-                        "signature",
-                        analysis.in_file(word),
-                        analysis.class_of_cxx(word),
-                    ),
+                    Signature::Word(word) => {
+                        ("signature", analysis.in_file(word), analysis.class_of_cxx(word))
+                    }
                     _ => ("pattern", None, None),
                 };
-                Some(Row {
-                    kind,
-                    name: signature.text()?,
-                    place,
-                    class,
-                    total,
-                })
+                Some(Row { kind, name: signature.text()?, place, class, total })
             })
             .collect();
         rows.sort_unstable_by(|a, b| (b.total.bytes, &a.name).cmp(&(a.total.bytes, &b.name)));
@@ -189,13 +181,9 @@ impl Places<'_> {
         places.sort_unstable_by(|(a, one), (b, other)| {
             (other.bytes, &a.location, &a.method).cmp(&(one.bytes, &b.location, &b.method))
         });
-        let rows = places.into_iter().map(|(place, total)| PlaceRow {
-            allocated: Allocated::at(place),
-            total,
-        });
-        ByPlace {
-            places: rows.collect(),
-            unknown: self.unknown,
-        }
+        let rows = places
+            .into_iter()
+            .map(|(place, total)| PlaceRow { allocated: Allocated::at(place), total });
+        ByPlace { places: rows.collect(), unknown: self.unknown }
     }
 }

@@ -26,11 +26,7 @@ impl RubyHeap<'_> {
             let count = array.flags >> (super::USER + LENGTH) & LENGTH_MASK;
             let elements = Cells { at: body, count };
             let fits = elements.range().end <= array.address + array.slot_size;
-            return fits.then_some(ArrayFacts {
-                elements,
-                shared: None,
-                embedded: true,
-            });
+            return fits.then_some(ArrayFacts { elements, shared: None, embedded: true });
         }
         let count = self.memory.word(body)?;
         let last = self.memory.word(body + WORD)?;

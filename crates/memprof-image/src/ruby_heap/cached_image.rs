@@ -22,10 +22,7 @@ struct Piece {
 
 impl<'i> CachedImage<'i> {
     pub fn new(image: &'i Image) -> CachedImage<'i> {
-        CachedImage {
-            image,
-            pieces: RefCell::new(vec![Piece::default(); PIECES]),
-        }
+        CachedImage { image, pieces: RefCell::new(vec![Piece::default(); PIECES]) }
     }
 
     /// The word at an address, if the image has it.

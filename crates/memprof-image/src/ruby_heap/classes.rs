@@ -9,16 +9,8 @@ use super::{HEADER, Object, RubyHeap, USER};
 use crate::image::WORD;
 
 /// Every Ruby has these.
-const KNOWN: [&str; 8] = [
-    "BasicObject",
-    "Object",
-    "Module",
-    "Class",
-    "Kernel",
-    "Comparable",
-    "String",
-    "Array",
-];
+const KNOWN: [&str; 8] =
+    ["BasicObject", "Object", "Module", "Class", "Kernel", "Comparable", "String", "Array"];
 /// Classes and superclasses that every Ruby has.
 const PARENTS: [(&str, &str); 6] = [
     ("Class", "Module"),
@@ -71,21 +63,14 @@ impl Classes {
         let names: FxHashMap<u64, String> = (all.iter())
             .filter_map(|class| Some((class.address, name_at(heap, class, place)?)))
             .collect();
-        let by_name: FxHashMap<&str, u64> = names
-            .iter()
-            .map(|(address, name)| (name.as_str(), *address))
-            .collect();
+        let by_name: FxHashMap<&str, u64> =
+            names.iter().map(|(address, name)| (name.as_str(), *address)).collect();
         if !KNOWN.iter().all(|name| by_name.contains_key(name)) {
             return Classes::default();
         }
         let superclass = superclass_place(heap, &by_name);
         let singleton = singleton_flag(heap, &names);
-        Classes {
-            names,
-            place: Some(place),
-            superclass,
-            singleton,
-        }
+        Classes { names, place: Some(place), superclass, singleton }
     }
 
     /// The name of a class or module.
@@ -105,9 +90,7 @@ impl Classes {
 
     /// The superclass, or the included module above a class; 0 at the top.
     pub fn superclass(&self, heap: &RubyHeap<'_>, class: &Object) -> u64 {
-        let word = self
-            .superclass
-            .and_then(|place| word_at(heap, class, place));
+        let word = self.superclass.and_then(|place| word_at(heap, class, place));
         word.filter(|word| is_class(heap, *word)).unwrap_or(0)
     }
 
@@ -153,9 +136,7 @@ impl Classes {
 
     /// A class and its ancestors.
     fn above(&self, heap: &RubyHeap<'_>, class: u64) -> impl Iterator<Item = Object> {
-        let first = heap
-            .object(class)
-            .filter(|class| is_class(heap, class.address));
+        let first = heap.object(class).filter(|class| is_class(heap, class.address));
         std::iter::successors(first, |class| heap.object(self.superclass(heap, class)))
             .take(MOST_ANCESTORS)
     }
@@ -192,16 +173,14 @@ pub(super) fn word_at(heap: &RubyHeap<'_>, class: &Object, place: Place) -> Opti
             let table = word_at(heap, class, Place::Block(offset, inner))?;
             heap.room(table)?;
             let table = heap.st_table(table)?;
-            heap.st_entries(table)
-                .find_map(|(found, value)| (found == key).then_some(value))
+            heap.st_entries(table).find_map(|(found, value)| (found == key).then_some(value))
         }
     }
 }
 
 /// A name of at least one byte.
 fn name_at(heap: &RubyHeap<'_>, class: &Object, place: Place) -> Option<String> {
-    heap.name(word_at(heap, class, place)?)
-        .filter(|name| !name.is_empty())
+    heap.name(word_at(heap, class, place)?).filter(|name| !name.is_empty())
 }
 
 /// The place where most classes have names.
@@ -241,10 +220,7 @@ fn each_place(heap: &RubyHeap<'_>, class: &Object, mut visit: impl FnMut(Place, 
             };
             if heap.is(word, Kind::STRING) {
                 visit(Place::Block(offset, inner), word);
-            } else if heap
-                .room(word)
-                .is_some_and(|size| size >= crate::st_table::SIZE)
-            {
+            } else if heap.room(word).is_some_and(|size| size >= crate::st_table::SIZE) {
                 let entries = heap.st_table(word).into_iter();
                 let entries = entries.flat_map(|table| heap.st_entries(table));
                 for (key, value) in entries.take(ENTRIES) {
@@ -262,9 +238,7 @@ fn is_constant_path(name: &str) -> bool {
     name.split("::").all(|part| {
         let first = part.chars().next();
         first.is_some_and(|first| first.is_uppercase())
-            && part
-                .chars()
-                .all(|letter| letter.is_alphanumeric() || letter == '_')
+            && part.chars().all(|letter| letter.is_alphanumeric() || letter == '_')
     })
 }
 

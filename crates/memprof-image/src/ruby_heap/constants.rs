@@ -24,9 +24,8 @@ impl Constants {
     pub fn learn(heap: &RubyHeap<'_>) -> Option<Constants> {
         heap.ids.as_ref()?;
         let mut votes: FxHashMap<Place, usize> = FxHashMap::default();
-        let classes = heap
-            .objects()
-            .filter(|object| matches!(object.kind(), Kind::CLASS | Kind::MODULE));
+        let classes =
+            heap.objects().filter(|object| matches!(object.kind(), Kind::CLASS | Kind::MODULE));
         for class in classes.take(SAMPLE) {
             for place in places(heap, &class) {
                 if constants_at(heap, &class, place).is_some() {
@@ -34,11 +33,9 @@ impl Constants {
                 }
             }
         }
-        let best = votes
-            .into_iter()
-            .max_by_key(|(place, count)| (*count, std::cmp::Reverse(*place)));
-        best.filter(|(_, count)| *count >= PROOF)
-            .map(|(place, _)| Constants(place))
+        let best =
+            votes.into_iter().max_by_key(|(place, count)| (*count, std::cmp::Reverse(*place)));
+        best.filter(|(_, count)| *count >= PROOF).map(|(place, _)| Constants(place))
     }
 
     /// Names and values.

@@ -70,9 +70,7 @@ impl Layout {
             .collect();
         let fitting = |layout: Layout| {
             let table = |hash: &&Object| {
-                layout
-                    .table(heap, hash)
-                    .is_some_and(|at| heap.st_table(at).is_some())
+                layout.table(heap, hash).is_some_and(|at| heap.st_table(at).is_some())
             };
             large.iter().filter(table).count()
         };
@@ -96,9 +94,7 @@ impl RubyHeap<'_> {
     /// Whether a large hash has only a default of `nil` (8 before Ruby 3.2, 4 since): it is newly allocated, or lost its table.
     fn lacks_table(&self, hash: &Object) -> bool {
         let words = (hash.address + HEADER..hash.address + hash.slot_size).step_by(WORD as usize);
-        words
-            .map(|at| self.memory.word(at))
-            .all(|word| matches!(word, Some(0 | 4 | 8)))
+        words.map(|at| self.memory.word(at)).all(|word| matches!(word, Some(0 | 4 | 8)))
     }
 
     /// The facts about a hash; None if they are invalid.

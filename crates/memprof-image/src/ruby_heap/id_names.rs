@@ -27,9 +27,7 @@ impl IdNames {
     /// Finds the array.
     pub fn find(heap: &RubyHeap<'_>) -> Option<IdNames> {
         let hidden = heap.of_kind(Kind::ARRAY).filter(|array| array.class == 0);
-        hidden
-            .filter_map(|array| IdNames::of(heap, &array))
-            .max_by_key(|names| names.units.len())
+        hidden.filter_map(|array| IdNames::of(heap, &array)).max_by_key(|names| names.units.len())
     }
 
     fn of(heap: &RubyHeap<'_>, array: &Object) -> Option<IdNames> {
@@ -52,10 +50,7 @@ impl IdNames {
                 _ => return None,
             }
         }
-        let mut names = IdNames {
-            units,
-            last_token: 0,
-        };
+        let mut names = IdNames { units, last_token: 0 };
         names.prove(heap).then_some(names)
     }
 
@@ -86,11 +81,7 @@ impl IdNames {
 
     /// The name of an ID.
     pub fn of_id(&self, heap: &RubyHeap<'_>, id: u64) -> Option<String> {
-        let number = if id > self.last_token {
-            id >> SCOPE_BITS
-        } else {
-            id
-        };
+        let number = if id > self.last_token { id >> SCOPE_BITS } else { id };
         self.of_number(heap, number)
     }
 

@@ -89,9 +89,8 @@ impl Variables {
                 }
             }
         }
-        let best = votes
-            .into_iter()
-            .max_by_key(|(place, count)| (*count, std::cmp::Reverse(*place)));
+        let best =
+            votes.into_iter().max_by_key(|(place, count)| (*count, std::cmp::Reverse(*place)));
         best.filter(|(_, count)| *count >= PROOF)
             .map_or(Variables::Unknown, |(place, _)| Variables::Tables(place))
     }
@@ -103,10 +102,9 @@ impl RubyHeap<'_> {
         match &self.variables {
             Variables::Unknown => None,
             Variables::Shapes(shapes) => shapes.values(self, object),
-            Variables::Tables(_) if object.user(EMBEDDED) => Some(Values::Cells(Cells {
-                at: object.address + HEADER,
-                count: EMBEDDED_COUNT,
-            })),
+            Variables::Tables(_) if object.user(EMBEDDED) => {
+                Some(Values::Cells(Cells { at: object.address + HEADER, count: EMBEDDED_COUNT }))
+            }
             Variables::Tables(_) => {
                 let cells = Cells {
                     count: u64::from(self.memory.half(object.address + HEADER)?),

@@ -170,10 +170,8 @@ impl<'a> RubyHeap<'a> {
         let first = self.analysis.references().slots().start;
         let pages = self.analysis.ruby.pages.iter();
         let slots = pages.flat_map(|page| page.each_slot().map(move |slot| (slot, page.slot_size)));
-        slots
-            .zip(0..)
-            .filter(|(_, number)| self.kinds[*number as usize] != 0)
-            .filter_map(move |((address, slot_size), number)| {
+        slots.zip(0..).filter(|(_, number)| self.kinds[*number as usize] != 0).filter_map(
+            move |((address, slot_size), number)| {
                 Some(Object {
                     address,
                     node: first + number,
@@ -181,7 +179,8 @@ impl<'a> RubyHeap<'a> {
                     flags: self.memory.word(address)?,
                     class: self.memory.word(address + WORD)?,
                 })
-            })
+            },
+        )
     }
 
     /// The objects of one type.
@@ -249,9 +248,6 @@ impl<'a> RubyHeap<'a> {
 
     /// The words of an object behind its header.
     pub fn body(&self, object: &Object) -> Cells {
-        Cells {
-            at: object.address + HEADER,
-            count: (object.slot_size - HEADER) / WORD,
-        }
+        Cells { at: object.address + HEADER, count: (object.slot_size - HEADER) / WORD }
     }
 }

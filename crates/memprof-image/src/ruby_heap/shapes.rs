@@ -59,8 +59,7 @@ impl Shapes {
         let named = |name: u64| {
             let fitting = numbers.iter().filter(|number| {
                 let id = heap.memory.word(table + **number * size + name);
-                id.and_then(|id| heap.id_name(id))
-                    .is_some_and(|name| name.starts_with('@'))
+                id.and_then(|id| heap.id_name(id)).is_some_and(|name| name.starts_with('@'))
             });
             fitting.count() * 10 >= numbers.len() * 8
         };
@@ -72,21 +71,13 @@ impl Shapes {
             });
             few.count() >= 3
         };
-        let name = [WORD, 0, 2 * WORD]
-            .into_iter()
-            .find(|name| likely(*name) && named(*name))?;
+        let name = [WORD, 0, 2 * WORD].into_iter().find(|name| likely(*name) && named(*name))?;
         let rest = name + WORD..size;
         let parents = rest.clone().step_by(4);
         let counts = rest.clone().flat_map(|at| [(at, 2), (at, 4), (at, 1)]);
         parents
             .flat_map(|parent| counts.clone().map(move |count| (parent, count)))
-            .map(|(parent, count)| Shapes {
-                table,
-                size,
-                name,
-                parent,
-                count,
-            })
+            .map(|(parent, count)| Shapes { table, size, name, parent, count })
             .find(|shapes| numbers.iter().all(|number| shapes.adds_up(heap, *number)))
     }
 
@@ -151,10 +142,7 @@ impl Shapes {
         if count == 0 && block.is_some() {
             return None;
         }
-        let cells = Cells {
-            at: if block.is_some() { first } else { body },
-            count,
-        };
+        let cells = Cells { at: if block.is_some() { first } else { body }, count };
         let room = block.map_or(embedded.count, |size| size / WORD);
         (count <= room).then_some(cells)
     }

@@ -56,10 +56,8 @@ impl Layout {
     /// The layout in which most embedded strings are followed by a zero byte.
     pub fn learn(heap: &RubyHeap<'_>) -> Layout {
         let strings = heap.of_kind(Kind::STRING);
-        let embedded: Vec<Object> = strings
-            .filter(|string| !string.user(NOT_EMBEDDED))
-            .take(SAMPLE)
-            .collect();
+        let embedded: Vec<Object> =
+            strings.filter(|string| !string.user(NOT_EMBEDDED)).take(SAMPLE).collect();
         let fitting = |layout: Layout| {
             let fits = |string: &&Object| {
                 let facts = layout.embedded(heap, string);
@@ -70,8 +68,7 @@ impl Layout {
         };
         let all = [Layout::InFlags, Layout::BeforeBytes];
         let best = all.into_iter().max_by_key(|layout| fitting(*layout));
-        best.filter(|layout| fitting(*layout) * 20 > embedded.len() * 19)
-            .unwrap_or_default()
+        best.filter(|layout| fitting(*layout) * 20 > embedded.len() * 19).unwrap_or_default()
     }
 
     fn embedded(self, heap: &RubyHeap<'_>, string: &Object) -> Option<StringFacts> {
@@ -122,10 +119,8 @@ impl RubyHeap<'_> {
         }
         let facts = self.string(&string)?;
         let mut bytes = Vec::new();
-        let whole = facts.length <= NAME
-            && self
-                .memory
-                .bytes(facts.at, facts.length as usize, &mut bytes);
+        let whole =
+            facts.length <= NAME && self.memory.bytes(facts.at, facts.length as usize, &mut bytes);
         whole.then(|| String::from_utf8_lossy(&bytes).into_owned())
     }
 }

@@ -16,17 +16,12 @@ impl RubyHeap<'_> {
     /// The place of a struct's values; None if it is invalid.
     pub fn structure(&self, structure: &Object) -> Option<Cells> {
         let body = structure.address + HEADER;
-        let embedded = Cells {
-            at: body,
-            count: structure.flags >> (super::USER + LENGTH) & LENGTH_MASK,
-        };
+        let embedded =
+            Cells { at: body, count: structure.flags >> (super::USER + LENGTH) & LENGTH_MASK };
         if embedded.count > 0 && embedded.range().end <= structure.address + structure.slot_size {
             return Some(embedded);
         }
-        let apart = Cells {
-            count: self.memory.word(body)?,
-            at: self.memory.word(body + WORD)?,
-        };
+        let apart = Cells { count: self.memory.word(body)?, at: self.memory.word(body + WORD)? };
         (self.is_there(apart) && (apart.count == 0 || apart.at > 4096)).then_some(apart)
     }
 
@@ -76,8 +71,6 @@ impl RubyHeap<'_> {
         let elements = self.array(&array)?.elements;
         (elements.count == count).then_some(())?;
         let words = elements.addresses().map(|at| self.memory.word(at));
-        words
-            .map(|word| self.id_name(values::symbol_id(word?)?))
-            .collect()
+        words.map(|word| self.id_name(values::symbol_id(word?)?)).collect()
     }
 }

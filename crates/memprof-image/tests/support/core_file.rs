@@ -10,12 +10,8 @@ use memprof_image::Image;
 pub fn file(bytes: &[u8]) -> File {
     let name = format!("memprof-core-{}-{:p}", std::process::id(), bytes);
     let path = std::env::temp_dir().join(name);
-    let mut file = File::options()
-        .read(true)
-        .write(true)
-        .create_new(true)
-        .open(&path)
-        .expect("a file");
+    let mut file =
+        File::options().read(true).write(true).create_new(true).open(&path).expect("a file");
     std::fs::remove_file(&path).expect("to remove it");
     file.write_all(bytes).expect("to write it");
     file
@@ -41,10 +37,7 @@ pub struct DamagedCore {
 
 impl DamagedCore {
     pub fn new(core: &[u8]) -> DamagedCore {
-        DamagedCore {
-            file: file(core),
-            overwritten: Vec::new(),
-        }
+        DamagedCore { file: file(core), overwritten: Vec::new() }
     }
 
     pub fn file(&self) -> File {
@@ -83,10 +76,7 @@ pub fn core_of(image: &Image) -> Vec<u8> {
         let mut bytes = vec![0; segment.stored as usize];
         let count = image.read(segment.start, &mut bytes);
         // Untouched memory is zero; kernels do not store it either.
-        let used = bytes[..count]
-            .iter()
-            .rposition(|byte| *byte != 0)
-            .map_or(0, |at| at + 1);
+        let used = bytes[..count].iter().rposition(|byte| *byte != 0).map_or(0, |at| at + 1);
         bytes.truncate(used.next_multiple_of(4096).min(count));
         segments.push((segment.start, segment.size(), bytes));
     }
@@ -106,19 +96,13 @@ pub fn core_of(image: &Image) -> Vec<u8> {
     let header = |file: &mut Vec<u8>, kind: u32, words: [u64; 6]| {
         file.extend(kind.to_le_bytes());
         file.extend(6u32.to_le_bytes());
-        words
-            .iter()
-            .for_each(|word| file.extend(word.to_le_bytes()));
+        words.iter().for_each(|word| file.extend(word.to_le_bytes()));
     };
     let size = notes.len() as u64;
     header(&mut file, 4, [offset, 0, 0, size, 0, 4]);
     offset += size;
     for (start, size, bytes) in &segments {
-        header(
-            &mut file,
-            1,
-            [offset, *start, 0, bytes.len() as u64, *size, 4096],
-        );
+        header(&mut file, 1, [offset, *start, 0, bytes.len() as u64, *size, 4096]);
         offset += bytes.len() as u64;
     }
     file.extend(notes);
@@ -136,11 +120,8 @@ fn note(notes: &mut Vec<u8>, name: &[u8; 8], kind: u32, content: &[u8]) {
 }
 
 fn files(image: &Image) -> Vec<u8> {
-    let mapped: Vec<_> = image
-        .segments
-        .iter()
-        .filter_map(|segment| Some((segment, segment.file?)))
-        .collect();
+    let mapped: Vec<_> =
+        image.segments.iter().filter_map(|segment| Some((segment, segment.file?))).collect();
     let mut content = Vec::new();
     let mut names = Vec::new();
     for word in [mapped.len() as u64, 4096] {

@@ -32,10 +32,7 @@ impl Planted {
             .expect("a line");
         let words = line.split_whitespace().skip(1);
         let addresses = words.map(|word| u64::from_str_radix(word, 16).expect("an address"));
-        let planted = Planted {
-            addresses: addresses.collect(),
-            child,
-        };
+        let planted = Planted { addresses: addresses.collect(), child };
         planted.wait();
         planted
     }

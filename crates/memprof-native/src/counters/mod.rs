@@ -47,20 +47,11 @@ pub fn waited_for_gvl(nanoseconds: u64) {
 
 /// The sum of each of these counters over all threads, ended ones included.
 pub(crate) fn sum(cells: impl Iterator<Item = usize>) -> Vec<u64> {
-    cells
-        .map(|cell| {
-            blocks()
-                .map(|block| block.read(cell))
-                .fold(0, u64::wrapping_add)
-        })
-        .collect()
+    cells.map(|cell| blocks().map(|block| block.read(cell)).fold(0, u64::wrapping_add)).collect()
 }
 
 /// Hands the blocks over to the new process.
-pub(crate) const AT_FORK: AtFork = AtFork {
-    in_child: after_fork,
-    ..AtFork::NONE
-};
+pub(crate) const AT_FORK: AtFork = AtFork { in_child: after_fork, ..AtFork::NONE };
 
 /// Hands the blocks over to this process after a fork: only the calling thread is left.
 fn after_fork() {
@@ -144,11 +135,7 @@ fn claim_new() -> Option<&'static Block> {
         map_chunk(place);
     }
     let block = block(index)?;
-    if block
-        .owner
-        .compare_exchange(0, owned_by(0, thread()), Acquire, Relaxed)
-        .is_ok()
-    {
+    if block.owner.compare_exchange(0, owned_by(0, thread()), Acquire, Relaxed).is_ok() {
         Some(block)
     } else {
         claim_new()
@@ -160,22 +147,12 @@ fn map_chunk(place: &AtomicPtr<Chunk>) {
     let access = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: maps new pages at any free address; no memory in use is touched.
     let chunk = unsafe {
-        libc::mmap(
-            ptr::null_mut(),
-            size,
-            access,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-            -1,
-            0,
-        )
+        libc::mmap(ptr::null_mut(), size, access, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0)
     };
     if chunk == libc::MAP_FAILED {
         return;
     }
-    if place
-        .compare_exchange(ptr::null_mut(), chunk.cast(), Release, Relaxed)
-        .is_err()
-    {
+    if place.compare_exchange(ptr::null_mut(), chunk.cast(), Release, Relaxed).is_err() {
         // SAFETY: the pages were mapped above, and no other thread has seen their address: another's chunk came first.
         unsafe { libc::munmap(chunk, size) };
     }
@@ -197,10 +174,8 @@ fn reap() -> usize {
 }
 
 fn release(block: &Block, owner: u64) -> bool {
-    let released = block
-        .owner
-        .compare_exchange(owner, owner & !u64::from(u32::MAX), Release, Relaxed)
-        .is_ok();
+    let released =
+        block.owner.compare_exchange(owner, owner & !u64::from(u32::MAX), Release, Relaxed).is_ok();
     if released {
         FREE.fetch_add(1, Relaxed);
     }

@@ -124,11 +124,8 @@ impl<'a> Dynamic<'a> {
             next += size_of::<Dyn>();
             let value = value as usize;
             // glibc has added the base to addresses, musl has not.
-            let address = if object.contains(value) {
-                value
-            } else {
-                value.wrapping_add(object.base)
-            };
+            let address =
+                if object.contains(value) { value } else { value.wrapping_add(object.base) };
             match tag {
                 DT_NULL => break,
                 DT_SYMTAB => found.symbols = address,
@@ -158,26 +155,14 @@ impl<'a> Dynamic<'a> {
     fn relocations(&self, (table, size): (usize, usize)) -> &'a [Rela] {
         let count = size / size_of::<Rela>();
         let is_there = table != 0 && count > 0 && table % align_of::<Rela>() == 0;
-        if !is_there
-            || !self
-                .object
-                .has_readable(table, table + count * size_of::<Rela>() - 1)
-        {
+        if !is_there || !self.object.has_readable(table, table + count * size_of::<Rela>() - 1) {
             return &[];
         }
         // SAFETY: aligned, and inside a readable segment of the object, which stays loaded for 'a; nothing writes there.
         unsafe { std::slice::from_raw_parts(table as *const Rela, count) }
     }
 
-    fn slot(
-        &self,
-        &Rela {
-            offset,
-            info,
-            addend,
-        }: &Rela,
-        starts: &Starts,
-    ) -> Option<Slot<'a>> {
+    fn slot(&self, &Rela { offset, info, addend }: &Rela, starts: &Starts) -> Option<Slot<'a>> {
         let kind = info as u32;
         let is_symbol = match kind {
             // Linkers may store the address of the PLT entry as the addend (`-z mark-plt`, as in glibc of Debian 13). The
@@ -221,11 +206,8 @@ impl<'a> Dynamic<'a> {
                 continue;
             }
             let address = self.object.base.wrapping_add(symbol.value as usize);
-            let version = if self.versions == 0 {
-                0
-            } else {
-                self.at::<u16>(self.versions + index * 2)?
-            };
+            let version =
+                if self.versions == 0 { 0 } else { self.at::<u16>(self.versions + index * 2)? };
             if version & VERSION_HIDDEN == 0 {
                 return Some(address);
             }
@@ -236,18 +218,14 @@ impl<'a> Dynamic<'a> {
 
     /// The indexes of symbols that may have this name.
     fn candidates(&self, name: &[u8]) -> Vec<usize> {
-        let found = if self.gnu_hash != 0 {
-            self.in_gnu_hash(name)
-        } else {
-            self.in_hash(name)
-        };
+        let found = if self.gnu_hash != 0 { self.in_gnu_hash(name) } else { self.in_hash(name) };
         found.unwrap_or_default()
     }
 
     fn in_gnu_hash(&self, name: &[u8]) -> Option<Vec<usize>> {
-        let hash = name.iter().fold(5381u32, |hash, &byte| {
-            hash.wrapping_mul(33).wrapping_add(u32::from(byte))
-        });
+        let hash = name
+            .iter()
+            .fold(5381u32, |hash, &byte| hash.wrapping_mul(33).wrapping_add(u32::from(byte)));
         let [buckets, first, words, _shift] = self.at::<[u32; 4]>(self.gnu_hash)?;
         let bucket_table = self.gnu_hash + 16 + words as usize * 8;
         let chains = bucket_table + buckets as usize * 4;

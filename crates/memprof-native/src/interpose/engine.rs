@@ -59,10 +59,7 @@ static ENGINE: Mutex<Engine> = Mutex::new(Engine {
     groups: Vec::new(),
     known: Vec::new(),
     followed: Vec::new(),
-    seen: Generation {
-        loaded: 0,
-        unloaded: 0,
-    },
+    seen: Generation { loaded: 0, unloaded: 0 },
 });
 /// Replaced whenever anything is.
 static ALWAYS: [&[Hook]; 2] = [&watch::HOOKS, &ffi::HOOKS];
@@ -91,11 +88,7 @@ pub fn install(groups: &[&'static [Hook]]) -> Result<(), Refused> {
             is_new |= engine.add(hooks);
         }
         let (result, kept) = engine.sweep(is_new);
-        let undone = if result.is_err() {
-            engine.drop_groups(groups)
-        } else {
-            None
-        };
+        let undone = if result.is_err() { engine.drop_groups(groups) } else { None };
         drop(engine);
         result.map(|()| (kept, undone))
     };
@@ -169,10 +162,8 @@ fn is_static() -> bool {
 impl Engine {
     /// Counts another user of these hooks and returns whether they are new.
     fn add(&mut self, hooks: &'static [Hook]) -> bool {
-        if let Some(group) = self
-            .groups
-            .iter_mut()
-            .find(|group| group.id() == hooks.as_ptr() as usize)
+        if let Some(group) =
+            self.groups.iter_mut().find(|group| group.id() == hooks.as_ptr() as usize)
         {
             group.users += 1;
             return false;
@@ -183,20 +174,14 @@ impl Engine {
 
     fn drop_groups(&mut self, groups: &[&'static [Hook]]) -> Option<Lookup> {
         for hooks in ALWAYS.iter().chain(groups) {
-            if let Some(group) = self
-                .groups
-                .iter_mut()
-                .find(|group| group.id() == hooks.as_ptr() as usize)
+            if let Some(group) =
+                self.groups.iter_mut().find(|group| group.id() == hooks.as_ptr() as usize)
             {
                 group.users -= 1;
             }
         }
-        let ended: Vec<usize> = self
-            .groups
-            .iter()
-            .filter(|group| group.users == 0)
-            .map(Group::id)
-            .collect();
+        let ended: Vec<usize> =
+            self.groups.iter().filter(|group| group.users == 0).map(Group::id).collect();
         self.groups.retain(|group| group.users > 0);
         (!ended.is_empty()).then(|| self.restore(&ended))
     }
@@ -227,10 +212,7 @@ impl Engine {
             .groups
             .iter()
             .flat_map(|group| {
-                group
-                    .hooks
-                    .iter()
-                    .map(|hook| (hook.symbol.as_bytes(), (group.id(), hook)))
+                group.hooks.iter().map(|hook| (hook.symbol.as_bytes(), (group.id(), hook)))
             })
             .collect();
         let starts = Starts::of(wanted.keys().copied());
@@ -279,9 +261,7 @@ impl Engine {
     }
 
     fn known(&self, object: &Loaded) -> Option<usize> {
-        self.known
-            .iter()
-            .position(|known| known.base == object.base && known.name == object.name)
+        self.known.iter().position(|known| known.base == object.base && known.name == object.name)
     }
 
     fn restore(&mut self, groups: &[usize]) -> Lookup {
@@ -295,9 +275,7 @@ impl Engine {
         }
         // Forget unloaded objects. Asking for the dynamic section pins the object.
         self.known.retain(|known| {
-            known
-                .among(&lookup)
-                .is_some_and(|index| lookup.dynamic(index).is_some())
+            known.among(&lookup).is_some_and(|index| lookup.dynamic(index).is_some())
         });
         let pages = Pages::read();
         for known in &mut self.known {
@@ -305,9 +283,7 @@ impl Engine {
                 continue;
             };
             // Another object with the same name may have been loaded at the same address: its words are not ours, and stay.
-            known
-                .patches
-                .retain(|address, _| object.has_writable(*address));
+            known.patches.retain(|address, _| object.has_writable(*address));
             let ended: Vec<_> = known
                 .patches
                 .iter()
@@ -366,22 +342,12 @@ fn plan(
             continue;
         }
         if let Some(entry) = lookup.entry(hook, caller, target) {
-            patches.insert(
-                slot.address,
-                Patch {
-                    found,
-                    code: entry.code.address(),
-                    group,
-                },
-            );
+            patches.insert(slot.address, Patch { found, code: entry.code.address(), group });
         }
     }
     Some(patches)
 }
 
 fn refused(object: &str, error: &std::io::Error) -> Refused {
-    Refused::Protected {
-        object: object.to_owned(),
-        error: error.to_string(),
-    }
+    Refused::Protected { object: object.to_owned(), error: error.to_string() }
 }

@@ -54,9 +54,8 @@ pub(super) fn follow(
         .filter_map(|(group, hooks)| {
             // Pin before any of its functions is followed.
             let pin = lookup.objects[index].pin()?;
-            let entries = hooks
-                .iter()
-                .filter_map(|hook| lookup.entry(hook, Caller::Others, find(hook)?));
+            let entries =
+                hooks.iter().filter_map(|hook| lookup.entry(hook, Caller::Others, find(hook)?));
             let places: Vec<_> = entries.filter_map(occupy).collect();
             // None if all are followed already. `lookup` has a pin of its own, so this one is not the last.
             (!places.is_empty()).then_some(Followed { group, pin, places })
@@ -70,9 +69,7 @@ fn occupy(entry: &'static Entry) -> Option<usize> {
     if FOLLOWED.iter().any(|place| place.load(Relaxed) == entry) {
         return None;
     }
-    let place = FOLLOWED
-        .iter()
-        .position(|place| place.load(Relaxed).is_null())?;
+    let place = FOLLOWED.iter().position(|place| place.load(Relaxed).is_null())?;
     FOLLOWED[place].store(entry, Release);
     USED.fetch_max(place + 1, Release);
     Some(place)
@@ -115,23 +112,12 @@ unsafe extern "C-unwind" fn call<const VARIANT: usize>(
 }
 
 const fn entry(code: *const (), original: &'static Original) -> Entry {
-    Entry {
-        caller: Caller::Any,
-        code: Code::new(code),
-        original,
-        companions: &[],
-    }
+    Entry { caller: Caller::Any, code: Code::new(code), original, companions: &[] }
 }
 
-static ENTRIES: [Entry; 2] = [
-    entry(call::<0> as *const (), &CALL[0]),
-    entry(call::<1> as *const (), &CALL[1]),
-];
+static ENTRIES: [Entry; 2] =
+    [entry(call::<0> as *const (), &CALL[0]), entry(call::<1> as *const (), &CALL[1])];
 
 /// Installed whenever anything is.
-pub(super) static HOOKS: [Hook; 1] = [Hook {
-    symbol: "ffi_call",
-    entries: &ENTRIES,
-    own_calls: false,
-    by_address: false,
-}];
+pub(super) static HOOKS: [Hook; 1] =
+    [Hook { symbol: "ffi_call", entries: &ENTRIES, own_calls: false, by_address: false }];

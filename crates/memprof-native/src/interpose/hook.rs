@@ -106,12 +106,7 @@ impl Companion {
     /// A function that the library must have.
     #[must_use]
     pub const fn needed(symbol: &'static str, original: &'static Original) -> Companion {
-        Companion {
-            symbol,
-            original,
-            fallback: None,
-            as_libc_calls: false,
-        }
+        Companion { symbol, original, fallback: None, as_libc_calls: false }
     }
 }
 

@@ -37,9 +37,7 @@ impl Loaded {
     }
 
     pub fn contains(&self, address: usize) -> bool {
-        self.segments
-            .iter()
-            .any(|segment| segment.start <= address && address < segment.end)
+        self.segments.iter().any(|segment| segment.start <= address && address < segment.end)
     }
 
     pub fn has_readable(&self, first: usize, last: usize) -> bool {
@@ -55,9 +53,7 @@ impl Loaded {
         let inside = |segment: &Segment| {
             segment.start <= address && address + size_of::<usize>() <= segment.end
         };
-        self.segments
-            .iter()
-            .any(|segment| segment.flags & libc::PF_W != 0 && inside(segment))
+        self.segments.iter().any(|segment| segment.flags & libc::PF_W != 0 && inside(segment))
     }
 
     pub fn dynamic(&self) -> Option<usize> {
@@ -81,12 +77,8 @@ impl Loaded {
     /// Whether this is the loader, whose tables are left alone, or the kernel's object, which has none.
     pub fn is_loader_or_kernel(&self) -> bool {
         // SAFETY: reads values that the kernel passed at program start.
-        let (loader, vdso) = unsafe {
-            (
-                libc::getauxval(libc::AT_BASE),
-                libc::getauxval(libc::AT_SYSINFO_EHDR),
-            )
-        };
+        let (loader, vdso) =
+            unsafe { (libc::getauxval(libc::AT_BASE), libc::getauxval(libc::AT_SYSINFO_EHDR)) };
         let name = Path::new(self.name.to_str().unwrap_or_default())
             .file_name()
             .and_then(|name| name.to_str());
@@ -101,11 +93,7 @@ impl Loaded {
     /// Keeps the object loaded as long as the pin lives. Waits until the loader is done with the object, so a pinned one is
     /// relocated and its pages are protected. None if it was unloaded.
     pub fn pin(&self) -> Option<Pin> {
-        let name = if self.is_program() {
-            ptr::null()
-        } else {
-            self.name.as_ptr()
-        };
+        let name = if self.is_program() { ptr::null() } else { self.name.as_ptr() };
         // SAFETY: a name, or null for the program; with NOLOAD nothing is loaded, and no code of the object runs.
         let handle = unsafe { libc::dlopen(name, libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
         if handle.is_null() {
@@ -200,10 +188,7 @@ unsafe extern "C" fn count(
 ) -> c_int {
     // SAFETY: the loader gives a valid `info`, and `generation` hands over its own variable.
     let (info, generation) = unsafe { (&*info, &mut *generation.cast::<Generation>()) };
-    *generation = Generation {
-        loaded: info.dlpi_adds,
-        unloaded: info.dlpi_subs,
-    };
+    *generation = Generation { loaded: info.dlpi_adds, unloaded: info.dlpi_subs };
     1
 }
 
@@ -215,21 +200,12 @@ unsafe extern "C" fn list(info: *mut libc::dl_phdr_info, _: usize, all: *mut c_v
     }
     // SAFETY: the loader holds its lock during this call, so the name and the headers exist.
     let (name, headers) = unsafe {
-        let name = if info.dlpi_name.is_null() {
-            c""
-        } else {
-            CStr::from_ptr(info.dlpi_name)
-        };
-        (
-            name,
-            std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)),
-        )
+        let name = if info.dlpi_name.is_null() { c"" } else { CStr::from_ptr(info.dlpi_name) };
+        (name, std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)))
     };
     let base = info.dlpi_addr as usize;
     let place = |header: &libc::Elf64_Phdr| base.wrapping_add(header.p_vaddr as usize);
-    let loads = headers
-        .iter()
-        .filter(|header| header.p_type == libc::PT_LOAD);
+    let loads = headers.iter().filter(|header| header.p_type == libc::PT_LOAD);
     let segments = loads
         .map(|header| Segment {
             start: place(header),
@@ -237,15 +213,7 @@ unsafe extern "C" fn list(info: *mut libc::dl_phdr_info, _: usize, all: *mut c_v
             flags: header.p_flags,
         })
         .collect();
-    let dynamic = headers
-        .iter()
-        .find(|header| header.p_type == libc::PT_DYNAMIC)
-        .map(place);
-    all.push(Loaded {
-        name: name.to_owned(),
-        base,
-        segments,
-        dynamic,
-    });
+    let dynamic = headers.iter().find(|header| header.p_type == libc::PT_DYNAMIC).map(place);
+    all.push(Loaded { name: name.to_owned(), base, segments, dynamic });
     0
 }

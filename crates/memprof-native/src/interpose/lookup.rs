@@ -26,12 +26,7 @@ impl Lookup {
         let pins = objects.iter().map(|_| OnceCell::new()).collect();
         let code = Lookup::new as fn() -> Lookup as usize;
         let own = objects.iter().position(|object| object.contains(code));
-        Lookup {
-            objects,
-            pins,
-            own,
-            ended: Vec::new(),
-        }
+        Lookup { objects, pins, own, ended: Vec::new() }
     }
 
     /// The object that contains this code.
@@ -56,9 +51,7 @@ impl Lookup {
     }
 
     fn pin(&self, index: usize) -> Option<&Pin> {
-        self.pins[index]
-            .get_or_init(|| self.objects[index].pin())
-            .as_ref()
+        self.pins[index].get_or_init(|| self.objects[index].pin()).as_ref()
     }
 
     /// Takes a pin that is no longer needed, to be dropped along with its own pins.
@@ -67,11 +60,7 @@ impl Lookup {
     }
 
     pub fn caller(&self, index: usize) -> Caller {
-        if self.has(index, INTERPRETER) {
-            Caller::Interpreter
-        } else {
-            Caller::Others
-        }
+        if self.has(index, INTERPRETER) { Caller::Interpreter } else { Caller::Others }
     }
 
     pub fn is_libc(&self, index: usize) -> bool {
@@ -80,8 +69,7 @@ impl Lookup {
 
     /// Whether an object exports a function with that name.
     pub fn has(&self, index: usize, name: &[u8]) -> bool {
-        self.dynamic(index)
-            .is_some_and(|dynamic| dynamic.find(name).is_some())
+        self.dynamic(index).is_some_and(|dynamic| dynamic.find(name).is_some())
     }
 
     /// The function behind a slot of an object that contains `word`. None if it is unknown: the loader has not set the slot
@@ -100,17 +88,13 @@ impl Lookup {
             word
         };
         // A word of data belongs to the program: only the loader's values are known.
-        let is_untouched = || {
-            self.home(target)
-                .is_some_and(|home| self.find(home, slot.name) == Some(target))
-        };
+        let is_untouched =
+            || self.home(target).is_some_and(|home| self.find(home, slot.name) == Some(target));
         (!slot.is_data || (word == target && is_untouched())).then_some(target)
     }
 
     fn home(&self, address: usize) -> Option<usize> {
-        self.objects
-            .iter()
-            .position(|object| object.contains(address))
+        self.objects.iter().position(|object| object.contains(address))
     }
 
     /// A non-PIE program may export an entry of its own PLT as the function's address.
@@ -129,9 +113,7 @@ impl Lookup {
         let c_name = CString::new(name).ok()?;
         let found = match loaded_objects::find_global(&c_name) {
             Some(address)
-                if self
-                    .home(address)
-                    .is_some_and(|home| self.is_stand_in(home, name, address)) =>
+                if self.home(address).is_some_and(|home| self.is_stand_in(home, name, address)) =>
             {
                 self.others().find_map(|other| self.find(other, name))
             }
@@ -158,10 +140,7 @@ impl Lookup {
             return Some(entry);
         }
         let is_gone = |entry: &&Entry| {
-            entry
-                .original
-                .known()
-                .is_some_and(|address| self.home(address).is_none())
+            entry.original.known().is_some_and(|address| self.home(address).is_none())
         };
         let entry = fitting()
             .find(|entry| entry.original.known().is_none())

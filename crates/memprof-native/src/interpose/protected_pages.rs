@@ -11,11 +11,7 @@ impl Pages {
     /// Reads them from the kernel.
     pub fn read() -> io::Result<Pages> {
         let maps = fs::read("/proc/self/maps")?;
-        Ok(Pages(
-            maps.split(|&byte| byte == b'\n')
-                .filter_map(parse)
-                .collect(),
-        ))
+        Ok(Pages(maps.split(|&byte| byte == b'\n').filter_map(parse).collect()))
     }
 
     fn protection(&self, address: usize) -> Option<i32> {
@@ -96,21 +92,10 @@ fn parse(line: &[u8]) -> Option<(usize, usize, i32)> {
     let mut fields = line.split(|&byte| byte == b' ');
     let (start, end) = std::str::from_utf8(fields.next()?).ok()?.split_once('-')?;
     let allowed = fields.next()?;
-    let flags = [
-        (b'r', libc::PROT_READ),
-        (b'w', libc::PROT_WRITE),
-        (b'x', libc::PROT_EXEC),
-    ];
-    let protection = flags
-        .iter()
-        .filter(|(letter, _)| allowed.contains(letter))
-        .map(|(_, flag)| flag)
-        .sum();
-    Some((
-        usize::from_str_radix(start, 16).ok()?,
-        usize::from_str_radix(end, 16).ok()?,
-        protection,
-    ))
+    let flags = [(b'r', libc::PROT_READ), (b'w', libc::PROT_WRITE), (b'x', libc::PROT_EXEC)];
+    let protection =
+        flags.iter().filter(|(letter, _)| allowed.contains(letter)).map(|(_, flag)| flag).sum();
+    Some((usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?, protection))
 }
 
 #[cfg(test)]
@@ -154,9 +139,6 @@ mod tests {
         assert_eq!(exchanged, [true, false]);
         // SAFETY: the page can be read.
         assert_eq!(unsafe { *(address as *const [usize; 2]) }, [7, 0]);
-        assert_eq!(
-            Pages::read().unwrap().protection(address),
-            Some(libc::PROT_READ)
-        );
+        assert_eq!(Pages::read().unwrap().protection(address), Some(libc::PROT_READ));
     }
 }

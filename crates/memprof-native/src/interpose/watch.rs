@@ -83,47 +83,21 @@ unsafe extern "C" {
 }
 
 const fn entry(code: unsafe extern "C" fn(), original: &'static Original) -> Entry {
-    Entry {
-        caller: Caller::Any,
-        code: Code::new(code as *const ()),
-        original,
-        companions: &[],
-    }
+    Entry { caller: Caller::Any, code: Code::new(code as *const ()), original, companions: &[] }
 }
 
-static OPEN_ENTRIES: [Entry; 2] = [
-    entry(memprof_native_dlopen_0, &OPEN[0]),
-    entry(memprof_native_dlopen_1, &OPEN[1]),
-];
-static OPEN_IN_ENTRIES: [Entry; 2] = [
-    entry(memprof_native_dlmopen_0, &OPEN_IN[0]),
-    entry(memprof_native_dlmopen_1, &OPEN_IN[1]),
-];
-static SYMBOL_ENTRIES: [Entry; 2] = [
-    entry(memprof_native_dlsym_0, &SYMBOL[0]),
-    entry(memprof_native_dlsym_1, &SYMBOL[1]),
-];
+static OPEN_ENTRIES: [Entry; 2] =
+    [entry(memprof_native_dlopen_0, &OPEN[0]), entry(memprof_native_dlopen_1, &OPEN[1])];
+static OPEN_IN_ENTRIES: [Entry; 2] =
+    [entry(memprof_native_dlmopen_0, &OPEN_IN[0]), entry(memprof_native_dlmopen_1, &OPEN_IN[1])];
+static SYMBOL_ENTRIES: [Entry; 2] =
+    [entry(memprof_native_dlsym_0, &SYMBOL[0]), entry(memprof_native_dlsym_1, &SYMBOL[1])];
 
 /// Installed whenever anything is.
 pub(super) static HOOKS: [Hook; 3] = [
-    Hook {
-        symbol: "dlopen",
-        entries: &OPEN_ENTRIES,
-        own_calls: false,
-        by_address: false,
-    },
-    Hook {
-        symbol: "dlmopen",
-        entries: &OPEN_IN_ENTRIES,
-        own_calls: false,
-        by_address: false,
-    },
-    Hook {
-        symbol: "dlsym",
-        entries: &SYMBOL_ENTRIES,
-        own_calls: false,
-        by_address: false,
-    },
+    Hook { symbol: "dlopen", entries: &OPEN_ENTRIES, own_calls: false, by_address: false },
+    Hook { symbol: "dlmopen", entries: &OPEN_IN_ENTRIES, own_calls: false, by_address: false },
+    Hook { symbol: "dlsym", entries: &SYMBOL_ENTRIES, own_calls: false, by_address: false },
 ];
 
 /// Whether the loader finds the file regardless of the caller.

@@ -39,11 +39,7 @@ pub fn stacks() -> Stacks {
         };
         (node, counts)
     });
-    Stacks {
-        frames: frames.collect(),
-        nodes,
-        counts: counts.collect(),
-    }
+    Stacks { frames: frames.collect(), nodes, counts: counts.collect() }
 }
 
 /// The counts of a location; None if nothing was ever allocated there.
@@ -65,10 +61,7 @@ pub fn live_blocks(location: &Location) -> Vec<LiveBlock> {
             let now = generation();
             block_shards::each(|block| {
                 if sites.contains(&block.site) {
-                    found.push(LiveBlock {
-                        size: block.size,
-                        age: age(block, now),
-                    });
+                    found.push(LiveBlock { size: block.size, age: age(block, now) });
                 }
             });
         }

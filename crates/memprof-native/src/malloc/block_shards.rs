@@ -28,11 +28,7 @@ unsafe impl Sync for Shard {}
 impl Shard {
     #[inline(always)]
     fn lock(&self) {
-        while self
-            .is_locked
-            .compare_exchange_weak(false, true, Acquire, Relaxed)
-            .is_err()
-        {
+        while self.is_locked.compare_exchange_weak(false, true, Acquire, Relaxed).is_err() {
             std::thread::yield_now();
         }
     }
@@ -125,9 +121,7 @@ pub(super) fn clear() {
 
 /// Bytes used by the table.
 pub(super) fn memsize() -> usize {
-    let sizes = TABLE
-        .iter()
-        .map(|shard| shard.with(|table| table.memsize()));
+    let sizes = TABLE.iter().map(|shard| shard.with(|table| table.memsize()));
     sizes.sum()
 }
 

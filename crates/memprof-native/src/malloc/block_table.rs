@@ -48,12 +48,7 @@ pub(super) struct Table {
 
 impl Table {
     pub(super) const fn new() -> Table {
-        Table {
-            entries: ptr::null_mut(),
-            capacity: 0,
-            groups: 0,
-            used: 0,
-        }
+        Table { entries: ptr::null_mut(), capacity: 0, groups: 0, used: 0 }
     }
 
     /// The index where a block belongs unless it is displaced.
@@ -75,11 +70,7 @@ impl Table {
     /// Steps of [`Table::next`] from one index to another.
     #[inline(always)]
     fn distance(&self, from: usize, to: usize) -> usize {
-        if to >= from {
-            to - from
-        } else {
-            to + self.capacity - from
-        }
+        if to >= from { to - from } else { to + self.capacity - from }
     }
 
     #[inline(always)]
@@ -141,12 +132,7 @@ impl Table {
                 return Ok(false);
             }
         }
-        let block = Block {
-            size: 0,
-            site: NOT_RECORDED,
-            generation: 0,
-            holds_code: true,
-        };
+        let block = Block { size: 0, site: NOT_RECORDED, generation: 0, holds_code: true };
         self.insert(Entry::new(address, block)).map(|_| true)
     }
 
@@ -177,11 +163,7 @@ impl Table {
 
     #[cold]
     fn grow(&mut self) -> Result<(), NoMemory> {
-        let more = if self.capacity < SMALL {
-            self.capacity
-        } else {
-            self.capacity / 4
-        };
+        let more = if self.capacity < SMALL { self.capacity } else { self.capacity / 4 };
         let capacity = self.capacity + more.max(PAGE) / GROUP * GROUP;
         let entries: *mut Entry = pages::map(capacity);
         if entries.is_null() {
@@ -189,12 +171,7 @@ impl Table {
         }
         let before = std::mem::replace(
             self,
-            Table {
-                entries,
-                capacity,
-                groups: (capacity / GROUP) as u64,
-                used: 0,
-            },
+            Table { entries, capacity, groups: (capacity / GROUP) as u64, used: 0 },
         );
         for index in 0..before.capacity {
             let entry = before.at(index);
@@ -268,10 +245,7 @@ mod tests {
             let address = key_of(((next(&mut state) % 6000) * 16 + 0x7f00_0000_0000) as usize);
             if next(&mut state) % 5 < if round < 200_000 { 3 } else { 2 } {
                 let entry = Entry::new((address << 3) as usize, block(round));
-                assert_eq!(
-                    table.insert(entry).unwrap(),
-                    map.insert(address, block(round))
-                );
+                assert_eq!(table.insert(entry).unwrap(), map.insert(address, block(round)));
             } else {
                 assert_eq!(table.remove(address), map.remove(&address));
             }
@@ -294,38 +268,18 @@ mod tests {
             holds_code: false,
         };
         let entry = Entry::new(0x7fff_ffff_fff8, block);
-        assert_eq!(
-            (entry.block(), entry.address() << 3),
-            (block, 0x7fff_ffff_fff8)
-        );
-        assert_eq!(
-            Entry::new(
-                8,
-                Block {
-                    size: u64::MAX,
-                    ..block
-                }
-            )
-            .block()
-            .size,
-            MAX_SIZE
-        );
+        assert_eq!((entry.block(), entry.address() << 3), (block, 0x7fff_ffff_fff8));
+        assert_eq!(Entry::new(8, Block { size: u64::MAX, ..block }).block().size, MAX_SIZE);
     }
 
     #[test]
     fn blocks_of_code_are_marked_and_not_counted() {
         let mut table = Table::new();
         assert!(table.mark_code(0x1000).unwrap());
-        let recorded = Block {
-            holds_code: false,
-            ..block(3)
-        };
+        let recorded = Block { holds_code: false, ..block(3) };
         table.insert(Entry::new(0x2000, recorded)).unwrap();
         assert!(!table.mark_code(0x2000).unwrap());
-        let marked = Block {
-            holds_code: true,
-            ..recorded
-        };
+        let marked = Block { holds_code: true, ..recorded };
         let mut seen = Vec::new();
         table.each(|block| seen.push(block));
         assert_eq!(seen, [marked]);
@@ -340,14 +294,9 @@ mod tests {
         let mut table = Table::new();
         for number in 1..=300_000u64 {
             let address = 0x5555_0000_0000 + number * 48;
-            table
-                .insert(Entry::new(address as usize, block(number)))
-                .unwrap();
+            table.insert(Entry::new(address as usize, block(number))).unwrap();
             let bytes = table.capacity * size_of::<Entry>();
-            assert!(
-                number < 10_000 || bytes <= 32 * number as usize,
-                "{bytes} for {number}"
-            );
+            assert!(number < 10_000 || bytes <= 32 * number as usize, "{bytes} for {number}");
         }
         table.clear();
     }

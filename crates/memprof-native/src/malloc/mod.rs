@@ -95,11 +95,7 @@ pub struct Interpreter {
 impl Default for Settings {
     /// Records all blocks, by line.
     fn default() -> Settings {
-        Settings {
-            sample: None,
-            stack: 1,
-            native: false,
-        }
+        Settings { sample: None, stack: 1, native: false }
     }
 }
 
@@ -245,10 +241,7 @@ impl Location {
 #[cfg(interposed)]
 impl Described {
     pub(crate) fn location(&self) -> Location {
-        Location::Line {
-            path: text(self.path),
-            line: self.line,
-        }
+        Location::Line { path: text(self.path), line: self.line }
     }
 }
 

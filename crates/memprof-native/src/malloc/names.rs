@@ -12,9 +12,8 @@ use crate::unwind::{JIT, each_mapping};
 /// as in a recording: `/lib/libc.so.6(fopen+0x1a) [0x7f0123456789]`. Objects have the names known to the kernel.
 #[must_use]
 pub fn describe(addresses: &[usize]) -> Vec<String> {
-    let mut frames: Vec<Frame> = (addresses.iter())
-        .map(|&address| Frame::Native(native(address)))
-        .collect();
+    let mut frames: Vec<Frame> =
+        (addresses.iter()).map(|&address| Frame::Native(native(address))).collect();
     memprof_recording::name(&mut frames);
     frames.iter().map(Frame::location).collect()
 }
@@ -25,18 +24,12 @@ pub(super) fn native(address: usize) -> Native {
         return Native::jit();
     }
     let Some(info) = look_up(address) else {
-        return Native {
-            address: address as u64,
-            ..Native::default()
-        };
+        return Native { address: address as u64, ..Native::default() };
     };
     let (function, distance) = name(&info, address).unwrap_or_default();
     Native {
         address: address as u64,
-        module: kernels_name(
-            text(info.dli_fname).unwrap_or_default(),
-            info.dli_fbase as usize,
-        ),
+        module: kernels_name(text(info.dli_fname).unwrap_or_default(), info.dli_fbase as usize),
         offset: address.wrapping_sub(info.dli_fbase as usize) as u64,
         function: memprof_recording::demangled(function),
         distance: distance as u64,
@@ -66,9 +59,7 @@ fn mapped_file(address: usize) -> Option<String> {
         let line = String::from_utf8_lossy(line);
         let mut rest = line.as_ref();
         for _ in 0..FIELDS {
-            rest = rest
-                .split_once(' ')
-                .map_or("", |(_, rest)| rest.trim_start());
+            rest = rest.split_once(' ').map_or("", |(_, rest)| rest.trim_start());
         }
         found = rest.starts_with('/').then(|| rest.to_owned());
         false
@@ -111,10 +102,7 @@ mod tests {
     fn an_address_has_its_object_and_function() {
         let texts = describe(&[libc::getenv as *const () as usize + 2, 8, JIT]);
         let text = &texts[0];
-        assert!(
-            text.contains("libc") && text.contains("(getenv+0x2) [0x"),
-            "{text}"
-        );
+        assert!(text.contains("libc") && text.contains("(getenv+0x2) [0x"), "{text}");
         assert_eq!(texts[1..], ["[0x8]", "<jit>"]);
     }
 }

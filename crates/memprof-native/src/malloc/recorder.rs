@@ -175,12 +175,8 @@ fn record_inside(thread: &counters::Block, address: usize, size: u64, caller: us
     if site == site_cache::OWN {
         return;
     }
-    let block = Block {
-        size,
-        site,
-        generation: (host.generation)() & GENERATIONS,
-        holds_code: false,
-    };
+    let block =
+        Block { size, site, generation: (host.generation)() & GENERATIONS, holds_code: false };
     match block_shards::insert(address, block) {
         Ok(None) => {}
         // Its free was not seen.
@@ -298,11 +294,7 @@ fn site(thread: &counters::Block, host: &Host, caller: usize) -> Option<SiteId> 
         Some(memory) => {
             // SAFETY: the thread's own memory; it is in the recorder (`record`).
             let own = unsafe { memory.own() };
-            let stack = if stack_cache::is_on() {
-                own.stacks.site(host, caller)
-            } else {
-                None
-            };
+            let stack = if stack_cache::is_on() { own.stacks.site(host, caller) } else { None };
             stack.or_else(|| own.sites.site(host, caller))
         }
         None => site_cache::site_without_cache(host, caller),

@@ -142,13 +142,7 @@ pub(super) fn added(address: usize) {
 #[inline(always)]
 pub(super) fn removed(address: usize) {
     if is_on() {
-        change(address, |count| {
-            if count == u8::MAX {
-                count
-            } else {
-                count.saturating_sub(1)
-            }
-        });
+        change(address, |count| if count == u8::MAX { count } else { count.saturating_sub(1) });
     }
 }
 
@@ -162,10 +156,7 @@ mod tests {
 
     /// Allocates blocks of known sizes, one run per estimate.
     fn estimate(sizes: &[u64], period: u64, seed: u64) -> (f64, f64) {
-        let mut sampler = Sampler {
-            recording: 0,
-            state: mix(seed),
-        };
+        let mut sampler = Sampler { recording: 0, state: mix(seed) };
         let scale = Scale::new(Some(period));
         let (mut blocks, mut total) = (0, 0);
         let mut left = sampler.gap(period, 0);
@@ -225,15 +216,10 @@ mod tests {
     #[test]
     fn the_filter_lets_through_what_was_added() {
         let addresses = (0..5_000).map(|number| 0x7f11_0000_0000 + number * 7_216);
-        addresses
-            .clone()
-            .for_each(|address| change(address, |count| count.saturating_add(1)));
+        addresses.clone().for_each(|address| change(address, |count| count.saturating_add(1)));
         assert!(addresses.clone().all(may_be_known));
         addresses.clone().for_each(|address| {
-            change(
-                address,
-                |count| if count == u8::MAX { count } else { count - 1 },
-            );
+            change(address, |count| if count == u8::MAX { count } else { count - 1 });
         });
         assert!(addresses.filter(|&address| may_be_known(address)).count() < 10);
     }

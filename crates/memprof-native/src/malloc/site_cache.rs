@@ -125,11 +125,7 @@ impl SiteCache {
         } else {
             self.learn(position, (host.code_block)(position), site);
         }
-        if site == CALLERS {
-            self.line_or_native(host, caller)
-        } else {
-            Some(site)
-        }
+        if site == CALLERS { self.line_or_native(host, caller) } else { Some(site) }
     }
 
     /// Forgets positions that may be out of date.
@@ -154,11 +150,7 @@ impl SiteCache {
         let Some(line) = (host.line)() else {
             return self.native(caller);
         };
-        let users = if is_interpreters(line) {
-            self.users_line(host)
-        } else {
-            None
-        };
+        let users = if is_interpreters(line) { self.users_line(host) } else { None };
         // SAFETY: the host's path.
         users.or_else(|| unsafe { self.line(host, line) })
     }
@@ -231,12 +223,7 @@ impl SiteCache {
             return Some(cached.site);
         }
         let site = sites::intern_location(Location::Native(address))?;
-        *cached = Cached {
-            address,
-            line: 0,
-            site,
-            path: ptr::null(),
-        };
+        *cached = Cached { address, line: 0, site, path: ptr::null() };
         Some(site)
     }
 }
@@ -285,10 +272,7 @@ mod tests {
         code_block: |position| Some(position & !0xfff),
         line: || {
             ASKED.set(ASKED.get() + 1);
-            Some(Line {
-                path: c"/app/a.rb".as_ptr(),
-                line: LINE.get(),
-            })
+            Some(Line { path: c"/app/a.rb".as_ptr(), line: LINE.get() })
         },
         frames: |_| 0,
         follow: |_, _, _| (0, 0),
@@ -357,12 +341,7 @@ mod tests {
         const INTERNAL: usize = 0x7000_0008;
         static MARSHAL: Host = Host {
             position: || Position::Code(INTERNAL),
-            line: || {
-                Some(Line {
-                    path: c"<internal:marshal>".as_ptr(),
-                    line: 34,
-                })
-            },
+            line: || Some(Line { path: c"<internal:marshal>".as_ptr(), line: 34 }),
             frames: |into| {
                 into[0].instruction = INTERNAL;
                 into[1].instruction = POSITION.get();

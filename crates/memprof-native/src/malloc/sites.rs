@@ -98,12 +98,7 @@ pub(super) fn intern(caller: Option<SiteId>, frame: Frame) -> Option<SiteId> {
         }
         let at = table.location_of(caller, frame);
         let depth = table.depth_of(caller, frame);
-        table.nodes.push(Node {
-            caller,
-            frame,
-            at,
-            depth,
-        });
+        table.nodes.push(Node { caller, frame, at, depth });
         table.ids.insert((caller, frame), id);
         let location = table.frames[at as usize].location.clone();
         table.at.entry(location).or_default().push(id);
@@ -134,9 +129,7 @@ impl Table {
         let origin = |frame: u32| self.frames[frame as usize].location.origin();
         let callers = caller.checked_sub(1);
         let callers = callers.map(|caller| self.nodes[caller as usize].at);
-        callers
-            .filter(|&at| origin(at) > origin(frame))
-            .unwrap_or(frame)
+        callers.filter(|&at| origin(at) > origin(frame)).unwrap_or(frame)
     }
 
     fn is_native(&self, frame: u32) -> bool {
@@ -201,9 +194,7 @@ pub(super) fn cut(site: SiteId) -> Option<Vec<Frame>> {
         let wanted = WANTED.load(Relaxed);
         (table.nodes[site.0 as usize].depth > wanted).then(|| {
             let frames = table.innermost(site, wanted);
-            frames
-                .map(|frame| table.frames[frame as usize].clone())
-                .collect()
+            frames.map(|frame| table.frames[frame as usize].clone()).collect()
         })
     })
 }
@@ -222,10 +213,7 @@ fn all() -> impl Iterator<Item = SiteId> {
 
 #[inline(always)]
 fn counters(site: SiteId) -> &'static Counters {
-    let (chunk, place) = (
-        site.0 as usize / SITES_A_CHUNK,
-        site.0 as usize % SITES_A_CHUNK,
-    );
+    let (chunk, place) = (site.0 as usize / SITES_A_CHUNK, site.0 as usize % SITES_A_CHUNK);
     // SAFETY: a site gets its number only after its chunk is mapped (`intern`), and chunks are never unmapped; zeroed bytes
     // are valid counters.
     unsafe { &(*COUNTERS[chunk].load(Acquire))[place] }
@@ -322,10 +310,7 @@ pub(super) fn counted() -> Vec<Site> {
             }
         }
     });
-    found
-        .into_iter()
-        .map(|(location, counts)| Site { location, counts })
-        .collect()
+    found.into_iter().map(|(location, counts)| Site { location, counts }).collect()
 }
 
 /// The sites with counts as a tree, whose stacks have as many frames as are wanted; and the counts.
@@ -377,10 +362,7 @@ pub(super) fn clear() {
         super::tallies::start_recording();
         for counters in all().map(counters) {
             counters.sums.iter().for_each(|sum| sum.store(0, Relaxed));
-            counters
-                .at_reset
-                .iter()
-                .for_each(|sum| sum.store(0, Relaxed));
+            counters.at_reset.iter().for_each(|sum| sum.store(0, Relaxed));
             counters.max_lifespan.store(0, Relaxed);
         }
     });
@@ -425,11 +407,7 @@ mod tests {
         assert_eq!(find(&Location::Native(0xdead_0000)), [site]);
         count_allocation(None, site, block(7));
         reset();
-        let expected = Counts {
-            live: 1,
-            live_bytes: 7,
-            ..Counts::default()
-        };
+        let expected = Counts { live: 1, live_bytes: 7, ..Counts::default() };
         assert_eq!(counts(&[site]), expected);
     }
 }

@@ -94,16 +94,9 @@ impl StackCache {
         if self.code != code {
             (self.running_length, self.length, self.code) = (0, 0, code);
         }
-        let reached = if WITH_NATIVE.load(Relaxed) {
-            self.woven(host, caller)
-        } else {
-            self.running(host)
-        }?;
-        if reached.has_own && !reached.has_users {
-            Some(OWN)
-        } else {
-            reached.site
-        }
+        let reached =
+            if WITH_NATIVE.load(Relaxed) { self.woven(host, caller) } else { self.running(host) }?;
+        if reached.has_own && !reached.has_users { Some(OWN) } else { reached.site }
     }
 
     /// Follows the interpreter's frames. None if they are unknown.
@@ -119,11 +112,7 @@ impl StackCache {
         for at in same..count {
             let frame = self.running[at];
             let callers = self.reached(at);
-            self.last[at] = if frame.is_code {
-                self.reach(host, callers, frame)?
-            } else {
-                callers
-            };
+            self.last[at] = if frame.is_code { self.reach(host, callers, frame)? } else { callers };
         }
         (self.running_length, self.length) = (count, count);
         Some(self.reached(count))
@@ -132,16 +121,10 @@ impl StackCache {
     /// Follows the interpreter's frames with the native ones between them.
     fn woven(&mut self, host: &Host, caller: usize) -> Option<Reached> {
         let (same, count) = (host.follow)(&mut self.running, self.running_length, true);
-        let running = Followed {
-            frames: &self.running[..count],
-            same,
-        };
+        let running = Followed { frames: &self.running[..count], same };
         self.running_length = count;
         let same = self.walker.follow(Some(caller));
-        let native = Followed {
-            frames: self.walker.frames(),
-            same,
-        };
+        let native = Followed { frames: self.walker.frames(), same };
         let woven = match self.walker.end() {
             End::Whole => self.woven.weave(native, running),
             End::Early | End::Jit => None,
@@ -268,21 +251,14 @@ impl StackCache {
             let said = (host.described)(frame)?;
             // Without the mark, a change of the instruction's line would go unnoticed.
             block_shards::mark_code(said.block).ok()?;
-            (!said.is_own).then(|| Frame {
-                location: said.location(),
-                method: text(said.method),
-            })
+            (!said.is_own).then(|| Frame { location: said.location(), method: text(said.method) })
         };
         let site = match met {
             Some(met) => Some(sites::intern(caller, met)?),
             None => caller,
         };
-        self.steps[place(frame.instruction, caller)] = Step {
-            instruction: frame.instruction,
-            caller,
-            site,
-            code: self.code,
-        };
+        self.steps[place(frame.instruction, caller)] =
+            Step { instruction: frame.instruction, caller, site, code: self.code };
         Some(site)
     }
 }

@@ -57,11 +57,7 @@ const PAUSE: Duration = Duration::from_micros(200);
 
 /// Starts the thread. Must be called before blocks are recorded.
 pub(super) fn start(stream: Stream) -> io::Result<()> {
-    let Stream {
-        file,
-        command,
-        addresses,
-    } = stream;
+    let Stream { file, command, addresses } = stream;
     let blocks = BlockWriter::new(HeldFile::new(file)?)?;
     if !RING.with(Ring::start) {
         return Err(io::ErrorKind::OutOfMemory.into());
@@ -81,15 +77,13 @@ pub(super) fn start(stream: Stream) -> io::Result<()> {
     IS_ON.store(true, Relaxed);
     WRITING.store(0, Relaxed);
     let thread = without_signals(|| {
-        thread::Builder::new()
-            .name("memprof malloc".to_owned())
-            .spawn(move || {
-                // Makes libc allocate the thread's data now, before allocations are recorded.
-                thread::park_timeout(Duration::ZERO);
-                // SAFETY: has no conditions.
-                WRITING.store(unsafe { libc::pthread_self() } as usize, Relaxed);
-                write(output, &command)
-            })
+        thread::Builder::new().name("memprof malloc".to_owned()).spawn(move || {
+            // Makes libc allocate the thread's data now, before allocations are recorded.
+            thread::park_timeout(Duration::ZERO);
+            // SAFETY: has no conditions.
+            WRITING.store(unsafe { libc::pthread_self() } as usize, Relaxed);
+            write(output, &command)
+        })
     });
     let thread = thread.inspect_err(|_| stop())?;
     while WRITING.load(Relaxed) == 0 {
@@ -266,19 +260,12 @@ impl Output {
     }
 
     fn clock(&mut self) -> io::Result<()> {
-        self.blocks.add(Record::Clock {
-            ms: self.since.elapsed().as_millis() as u64,
-            rss: rss(),
-        })
+        self.blocks.add(Record::Clock { ms: self.since.elapsed().as_millis() as u64, rss: rss() })
     }
 
     fn event(&mut self, event: Event) -> io::Result<()> {
         let node = u64::from(self.node(event.site())?);
-        let recorded = Recorded {
-            node,
-            size: event.size(),
-            address: event.address(),
-        };
+        let recorded = Recorded { node, size: event.size(), address: event.address() };
         self.blocks.add(if event.is_free() {
             Record::Free(recorded)
         } else {
@@ -339,10 +326,7 @@ impl Output {
 
     fn define(&mut self, parent: u32, frame: u32) -> io::Result<u32> {
         self.nodes += 1;
-        self.blocks.add(Record::Node {
-            parent: u64::from(parent),
-            frame: u64::from(frame),
-        })?;
+        self.blocks.add(Record::Node { parent: u64::from(parent), frame: u64::from(frame) })?;
         Ok(self.nodes)
     }
 
@@ -392,10 +376,7 @@ impl Output {
         let module = mapping.map_or("", |one| one.path.as_str());
         let module = if module.starts_with('/') { module } else { "" };
         let parts = self.maps.iter().filter(|one| one.path == module);
-        let base = parts
-            .map(|one| one.start)
-            .min()
-            .filter(|_| !module.is_empty());
+        let base = parts.map(|one| one.start).min().filter(|_| !module.is_empty());
         self.blocks.add(Record::NativeFrame {
             address,
             offset: base.map_or(0, |base| address - base),

@@ -54,7 +54,4 @@ pub(super) fn tallies(thread: &counters::Block) -> Option<&Tallies> {
     of(thread).map(|memory| &memory.tallies)
 }
 
-const _: () = assert!(
-    align_of::<ThreadMemory>() <= 4096,
-    "pages are aligned to that"
-);
+const _: () = assert!(align_of::<ThreadMemory>() <= 4096, "pages are aligned to that");

@@ -12,9 +12,7 @@ use crate::Refused;
 ///
 /// Always [`Refused::Unsupported`].
 pub fn start(_host: &'static Host, _settings: Settings) -> Result<bool, Refused> {
-    Err(Refused::Unsupported(
-        "malloc is recorded on Linux only, on x86-64 and aarch64",
-    ))
+    Err(Refused::Unsupported("malloc is recorded on Linux only, on x86-64 and aarch64"))
 }
 
 /// Does nothing.

@@ -59,11 +59,7 @@ fn weave_with(
                     }
                 }
             }
-            Some(known)
-                if known
-                    .between
-                    .iter()
-                    .any(|function| is_in(function, address)) => {}
+            Some(known) if known.between.iter().any(|function| is_in(function, address)) => {}
             _ => woven.put(Running {
                 instruction: address,
                 code: NATIVE,
@@ -148,11 +144,7 @@ impl Woven {
         while first > 0 && !is_as_it_was(usize::from(self.before[first].1)) {
             first -= 1;
         }
-        let (same, used) = if first > 0 {
-            self.before[first]
-        } else {
-            (0, 0)
-        };
+        let (same, used) = if first > 0 { self.before[first] } else { (0, 0) };
         let same = usize::from(same);
         let (mut length, mut used) = (same, usize::from(used));
         self.native = 0;
@@ -176,12 +168,8 @@ impl Woven {
                     return None;
                 }
             } else if !(interpreter.between.iter()).any(|function| is_in(function, address)) {
-                *self.frames.get_mut(length)? = Running {
-                    instruction: address,
-                    code: NATIVE,
-                    is_entry: false,
-                    is_code: false,
-                };
+                *self.frames.get_mut(length)? =
+                    Running { instruction: address, code: NATIVE, is_entry: false, is_code: false };
                 length += 1;
             }
         }
@@ -203,10 +191,7 @@ mod tests {
     const BETWEEN: Range<usize> = 2_000..3_000;
 
     fn woven(native: &[usize], running: &[(usize, bool)], room: usize) -> Vec<usize> {
-        let interpreter = Interpreter {
-            run: RUN,
-            between: vec![BETWEEN],
-        };
+        let interpreter = Interpreter { run: RUN, between: vec![BETWEEN] };
         let running: Vec<Running> = running
             .iter()
             .map(|&(instruction, is_entry)| Running {
@@ -218,10 +203,7 @@ mod tests {
             .collect();
         let mut into = vec![Running::default(); room];
         let count = weave_with(Some(&interpreter), native, &running, &mut into);
-        into[..count]
-            .iter()
-            .map(|frame| frame.instruction)
-            .collect()
+        into[..count].iter().map(|frame| frame.instruction).collect()
     }
 
     /// malloc <- xmalloc <- each <- (call) <- loop [block, work] <- each <- loop [main] <- main
@@ -237,17 +219,11 @@ mod tests {
 
     #[test]
     fn where_one_of_them_ends_the_other_goes_on() {
-        assert_eq!(
-            woven(&NATIVE_STACK[..3], &RUBY_STACK, 100),
-            [10, 11, 101, 102, 103]
-        );
+        assert_eq!(woven(&NATIVE_STACK[..3], &RUBY_STACK, 100), [10, 11, 101, 102, 103]);
         assert_eq!(woven(&[], &RUBY_STACK, 100), [101, 102, 103]);
         assert_eq!(woven(&[10, 13], &[], 100), [10, 13]);
         // Two frames were kept: the third one's callers are not its callers.
-        assert_eq!(
-            woven(&NATIVE_STACK, &RUBY_STACK[..2], 100),
-            [10, 11, 101, 102, 12]
-        );
+        assert_eq!(woven(&NATIVE_STACK, &RUBY_STACK[..2], 100), [10, 11, 101, 102, 12]);
     }
 
     /// A stack that grows, shrinks and changes within: native and interpreter frames, outermost first.
@@ -288,10 +264,7 @@ mod tests {
 
         fn running(&self) -> Vec<Running> {
             let frames = self.segments.iter().flat_map(|(native, frames)| {
-                let in_c = Running {
-                    code: *native,
-                    ..Running::default()
-                };
+                let in_c = Running { code: *native, ..Running::default() };
                 let frames = frames.iter().enumerate().map(|(at, &instruction)| Running {
                     instruction,
                     code: 7,
@@ -311,14 +284,8 @@ mod tests {
 
     #[test]
     fn what_is_woven_inwards_from_a_change_is_what_is_woven_outwards() {
-        let interpreter = Interpreter {
-            run: RUN,
-            between: vec![BETWEEN],
-        };
-        let mut program = Program {
-            state: 0x1234_5678_9abc_def1,
-            segments: Vec::new(),
-        };
+        let interpreter = Interpreter { run: RUN, between: vec![BETWEEN] };
+        let mut program = Program { state: 0x1234_5678_9abc_def1, segments: Vec::new() };
         // SAFETY: all zero is a stack of no frames.
         let mut woven: Box<Woven> = unsafe { Box::new_zeroed().assume_init() };
         let (mut native, mut running): (Vec<usize>, Vec<Running>) = Default::default();
@@ -332,30 +299,18 @@ mod tests {
             let outcome = woven.weave_with(
                 &interpreter,
                 Followed {
-                    frames: &after
-                        .0
-                        .iter()
-                        .copied()
-                        .map(NativeFrame::at)
-                        .collect::<Vec<_>>(),
+                    frames: &after.0.iter().copied().map(NativeFrame::at).collect::<Vec<_>>(),
                     same: same(&before.0, &after.0),
                 },
-                Followed {
-                    frames: &after.1,
-                    same: same(&before.1, &after.1),
-                },
+                Followed { frames: &after.1, same: same(&before.1, &after.1) },
             );
             (native, running) = after;
             let inner_native: Vec<usize> = native.iter().rev().copied().collect();
             let inner_running: Vec<Running> =
                 (running.iter().rev().copied().filter(|frame| frame.is_code)).collect();
             let mut expected = vec![Running::default(); 500];
-            let count = weave_with(
-                Some(&interpreter),
-                &inner_native,
-                &inner_running,
-                &mut expected,
-            );
+            let count =
+                weave_with(Some(&interpreter), &inner_native, &inner_running, &mut expected);
             expected.truncate(count);
             expected.reverse();
             kept += outcome.expect("frames that fit");
@@ -366,14 +321,8 @@ mod tests {
         // One of the interpreter's frames is missing.
         let missing = woven.weave_with(
             &interpreter,
-            Followed {
-                frames: &[NativeFrame::at(1_500), NativeFrame::at(1_500)],
-                same: 0,
-            },
-            Followed {
-                frames: &running[..0],
-                same: 0,
-            },
+            Followed { frames: &[NativeFrame::at(1_500), NativeFrame::at(1_500)], same: 0 },
+            Followed { frames: &running[..0], same: 0 },
         );
         assert_eq!(missing, None);
     }

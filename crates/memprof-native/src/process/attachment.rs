@@ -37,14 +37,8 @@ const HANDLED: [i32; 7] = [
     libc::SIGUSR2,
 ];
 /// Signals that Ruby ignores unless the program handles them.
-const IDLE: [i32; 6] = [
-    libc::SIGURG,
-    libc::SIGWINCH,
-    libc::SIGCONT,
-    libc::SIGIO,
-    libc::SIGTTIN,
-    libc::SIGTTOU,
-];
+const IDLE: [i32; 6] =
+    [libc::SIGURG, libc::SIGWINCH, libc::SIGCONT, libc::SIGIO, libc::SIGTTIN, libc::SIGTTOU];
 
 /// A process prepared to evaluate a line of Ruby.
 pub struct Attachment {
@@ -97,22 +91,14 @@ impl Attachment {
             symbols.find("rb_postponed_job_preregister"),
             symbols.find("rb_postponed_job_trigger"),
         ) {
-            (Ok(preregister), Ok(trigger)) => Register::Preregistered {
-                preregister,
-                trigger,
-            },
+            (Ok(preregister), Ok(trigger)) => Register::Preregistered { preregister, trigger },
             _ => Register::Listed(symbols.find("rb_postponed_job_register_one")?),
         };
         let maps = maps::of(pid)?;
-        let here = |address: u64| {
-            maps.iter()
-                .find(|one| (one.start..one.end).contains(&address))
-        };
+        let here = |address: u64| maps.iter().find(|one| (one.start..one.end).contains(&address));
         let vm = here(eval).map(|one| one.path.clone()).unwrap_or_default();
         let ranges = |wanted: &dyn Fn(&str) -> bool| -> Vec<Range<u64>> {
-            let code = maps
-                .iter()
-                .filter(|one| one.executable && wanted(&one.path));
+            let code = maps.iter().filter(|one| one.executable && wanted(&one.path));
             code.map(|one| one.start..one.end).collect()
         };
         let is_loader = |path: &str| {
@@ -275,10 +261,7 @@ impl Attachment {
             return Ok(Outcome::NotNow);
         }
         match self.register {
-            Register::Preregistered {
-                preregister,
-                trigger,
-            } => {
+            Register::Preregistered { preregister, trigger } => {
                 let arguments = [0, self.eval, self.line, 0];
                 let handle = main.call_function(self.instruction, preregister, arguments)? as u32;
                 if handle == u32::MAX {
@@ -313,10 +296,7 @@ impl Attachment {
     fn others(&self) -> Result<Vec<Stopped>, SnapshotError> {
         let mut others = Vec::new();
         for entry in fs::read_dir(format!("/proc/{}/task", self.pid))?.flatten() {
-            let id = entry
-                .file_name()
-                .to_str()
-                .and_then(|name| name.parse().ok());
+            let id = entry.file_name().to_str().and_then(|name| name.parse().ok());
             let Some(id) = id.filter(|id| *id != self.pid) else {
                 continue;
             };
@@ -333,9 +313,7 @@ impl Attachment {
 /// The page of an earlier attachment.
 fn page(pid: i32) -> Option<u64> {
     let maps = maps::of(pid).ok()?;
-    let nameless = maps
-        .iter()
-        .filter(|one| one.path.is_empty() && !one.executable);
+    let nameless = maps.iter().filter(|one| one.path.is_empty() && !one.executable);
     let mut starts = nameless.map(|one| one.start);
     starts.find(|start| {
         let mut magic = [0; MAGIC.len()];

@@ -116,9 +116,7 @@ impl Call<'_> {
                         Some(word) if signal == libc::SIGSEGV => Ok(Answer::Returned(word)),
                         _ => {
                             let place = registers::place(&registers);
-                            Err(SnapshotError::Died(format!(
-                                "signal {signal} at {place:#x}"
-                            )))
+                            Err(SnapshotError::Died(format!("signal {signal} at {place:#x}")))
                         }
                     };
                 }
@@ -130,15 +128,8 @@ impl Call<'_> {
 }
 
 fn is_fatal(signal: i32) -> bool {
-    [
-        libc::SIGSEGV,
-        libc::SIGBUS,
-        libc::SIGILL,
-        libc::SIGFPE,
-        libc::SIGABRT,
-        libc::SIGTRAP,
-    ]
-    .contains(&signal)
+    [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGABRT, libc::SIGTRAP]
+        .contains(&signal)
 }
 
 fn ending(status: i32) -> String {

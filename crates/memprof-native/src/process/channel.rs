@@ -54,10 +54,9 @@ impl Channel {
 pub(super) fn refused(what: &'static str, answer: i64) -> Result<i64, SnapshotError> {
     match answer {
         // The kernel's range of errors.
-        -4095..=-1 => Err(SnapshotError::Refused(
-            what,
-            std::io::Error::from_raw_os_error(-answer as i32),
-        )),
+        -4095..=-1 => {
+            Err(SnapshotError::Refused(what, std::io::Error::from_raw_os_error(-answer as i32)))
+        }
         _ => Ok(answer),
     }
 }

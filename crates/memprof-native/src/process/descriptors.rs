@@ -61,13 +61,7 @@ pub fn open_beneath(directory: BorrowedFd<'_>, path: &CStr, entry: Entry) -> io:
     let size = mem::size_of::<libc::open_how>();
     // SAFETY: path and structure live until the call returns.
     descriptor(unsafe {
-        libc::syscall(
-            libc::SYS_openat2,
-            directory.as_raw_fd(),
-            path.as_ptr(),
-            &raw const how,
-            size,
-        )
+        libc::syscall(libc::SYS_openat2, directory.as_raw_fd(), path.as_ptr(), &raw const how, size)
     })
 }
 
@@ -76,10 +70,8 @@ pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], with: Option<BorrowedFd<'_>>) 
     let mut rest = bytes;
     let mut with = with;
     while !rest.is_empty() {
-        let mut part = libc::iovec {
-            iov_base: rest.as_ptr().cast_mut().cast(),
-            iov_len: rest.len(),
-        };
+        let mut part =
+            libc::iovec { iov_base: rest.as_ptr().cast_mut().cast(), iov_len: rest.len() };
         let mut control = [0u64; 8];
         let mut message = message(&mut part, &mut control);
         message.msg_controllen = match with {
@@ -114,10 +106,7 @@ pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], with: Option<BorrowedFd<'_>>) 
 
 /// Receives some bytes and the attached descriptors; 0 bytes at the end of the connection.
 pub fn receive(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
-    let mut part = libc::iovec {
-        iov_base: bytes.as_mut_ptr().cast(),
-        iov_len: bytes.len(),
-    };
+    let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
     let mut control = [0u64; 8];
     let mut message = message(&mut part, &mut control);
     // SAFETY: writes no more bytes than fit.
@@ -229,10 +218,7 @@ mod tests {
         for path in ["tmp/absolute", "tmp/up", "within/file"] {
             assert_eq!(kind(open(path, Entry::File)), Some(libc::ELOOP), "{path}");
         }
-        assert_eq!(
-            kind(open("within/file", Entry::Anything)),
-            Some(libc::ELOOP)
-        );
+        assert_eq!(kind(open("within/file", Entry::Anything)), Some(libc::ELOOP));
         // The link itself.
         let link = File::from(open("tmp/up", Entry::Anything).unwrap());
         assert!(link.metadata().unwrap().is_symlink());
@@ -261,10 +247,8 @@ mod tests {
 
     #[test]
     fn a_process_that_has_ended_gets_no_signal() {
-        let mut child = std::process::Command::new("cat")
-            .stdin(std::process::Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child =
+            std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
         let held = hold(child.id() as i32).unwrap();
         assert!(signal(held.as_fd(), 0).is_ok());
         assert!(take(held.as_fd(), 0).is_ok());

@@ -9,14 +9,8 @@ use super::stopped::{PATIENCE, Stopped};
 
 /// Signals that report a failed call. They are not blocked, since the kernel would reset the process's handler of a blocked
 /// one. They never reach the process, either.
-const FAULTS: [i32; 6] = [
-    libc::SIGSEGV,
-    libc::SIGBUS,
-    libc::SIGILL,
-    libc::SIGFPE,
-    libc::SIGABRT,
-    libc::SIGTRAP,
-];
+const FAULTS: [i32; 6] =
+    [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGABRT, libc::SIGTRAP];
 
 /// All signals except those.
 pub(super) fn all_but_faults() -> u64 {

@@ -21,10 +21,7 @@ pub struct Mapping {
 /// The mappings of a process, by address.
 pub fn of(pid: i32) -> io::Result<Vec<Mapping>> {
     let text = fs::read(format!("/proc/{pid}/maps"))?;
-    Ok(String::from_utf8_lossy(&text)
-        .lines()
-        .filter_map(mapping)
-        .collect())
+    Ok(String::from_utf8_lossy(&text).lines().filter_map(mapping).collect())
 }
 
 /// `7f00-7f10 r-xp 00001000 08:01 42    /usr/lib/libc.so.6`
@@ -51,15 +48,9 @@ mod tests {
     fn reads_lines_with_and_without_a_file() {
         let line = "7f0000001000-7f0000002000 r-xp 00003000 08:01 42                 /usr/lib/a b.so (deleted)";
         let found = mapping(line).unwrap();
-        assert_eq!(
-            (found.start, found.end),
-            (0x7f00_0000_1000, 0x7f00_0000_2000)
-        );
+        assert_eq!((found.start, found.end), (0x7f00_0000_1000, 0x7f00_0000_2000));
         assert!(found.executable);
-        assert_eq!(
-            (found.offset, found.path.as_str()),
-            (0x3000, "/usr/lib/a b.so (deleted)")
-        );
+        assert_eq!((found.offset, found.path.as_str()), (0x3000, "/usr/lib/a b.so (deleted)"));
         let nameless = mapping("1000-2000 rw-p 00000000 00:00 0 ").unwrap();
         assert_eq!((nameless.executable, nameless.path.as_str()), (false, ""));
         assert_eq!(mapping("no mapping"), None);

@@ -35,10 +35,7 @@ impl OtherThreads {
                 if ptrace::seize(thread, 0).is_ok() {
                     // If it can't be interrupted, it has ended.
                     let _ = ptrace::interrupt(thread);
-                    others.0.push(Held {
-                        thread,
-                        registers: None,
-                    });
+                    others.0.push(Held { thread, registers: None });
                 }
             }
             if others.0.len() == before {

@@ -44,14 +44,7 @@ unsafe fn pause_forever() -> ! {
     // SAFETY: these system calls change only the copy.
     unsafe {
         // The copy ends with the thread that made it.
-        libc::syscall(
-            libc::SYS_prctl,
-            libc::PR_SET_PDEATHSIG,
-            libc::SIGKILL,
-            0,
-            0,
-            0,
-        );
+        libc::syscall(libc::SYS_prctl, libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);
         libc::syscall(libc::SYS_close_range, 0, u32::MAX, 0);
         loop {
             // Waits for a signal; all are blocked.

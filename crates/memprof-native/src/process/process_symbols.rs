@@ -170,9 +170,9 @@ impl Object {
     }
 
     fn find_by_gnu_hash(&self, table: u64, name: &[u8]) -> io::Result<Option<u64>> {
-        let hash = name.iter().fold(5381u32, |hash, &byte| {
-            hash.wrapping_mul(33).wrapping_add(u32::from(byte))
-        });
+        let hash = name
+            .iter()
+            .fold(5381u32, |hash, &byte| hash.wrapping_mul(33).wrapping_add(u32::from(byte)));
         let count = word(self.pid, table)?;
         let first = u64::from(word(self.pid, table.wrapping_add(4))?);
         let filter = u64::from(word(self.pid, table.wrapping_add(8))?);
@@ -428,14 +428,7 @@ mod tests {
             for kind in [Table::Hash, Table::GnuHash] {
                 let whole = image(kind, start);
                 let values = [0, 1, 2, 3, 0x7fff_ffff, u32::MAX - 23, u32::MAX].map(u64::from);
-                let longs = [
-                    1 << 47,
-                    1 << 63,
-                    u64::MAX - 7,
-                    u64::MAX,
-                    start,
-                    start + 4095,
-                ];
+                let longs = [1 << 47, 1 << 63, u64::MAX - 7, u64::MAX, start, start + 4095];
                 for at in (0..IMAGE_BYTES - 8).step_by(2) {
                     let mut try_with = |bytes: &[u8]| {
                         let mut damaged = whole.clone();

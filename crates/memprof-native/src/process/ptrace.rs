@@ -80,12 +80,7 @@ pub fn seize(thread: i32, options: c_int) -> Result<(), SnapshotError> {
 
 /// Asks a thread to stop.
 pub fn interrupt(thread: i32) -> Result<(), SnapshotError> {
-    request(
-        libc::PTRACE_INTERRUPT,
-        thread,
-        ptr::null_mut(),
-        ptr::null_mut(),
-    )
+    request(libc::PTRACE_INTERRUPT, thread, ptr::null_mut(), ptr::null_mut())
 }
 
 /// Resumes a stopped thread, with this signal or 0.
@@ -95,59 +90,32 @@ pub fn resume(thread: i32, signal: c_int) -> Result<(), SnapshotError> {
 
 /// Resumes a stopped thread until the start or end of a system call.
 pub fn resume_to_system_call(thread: i32) -> Result<(), SnapshotError> {
-    request(
-        libc::PTRACE_SYSCALL,
-        thread,
-        ptr::null_mut(),
-        ptr::null_mut(),
-    )
+    request(libc::PTRACE_SYSCALL, thread, ptr::null_mut(), ptr::null_mut())
 }
 
 /// Stops tracing a stopped thread, which resumes.
 pub fn detach(thread: i32) -> Result<(), SnapshotError> {
-    request(
-        libc::PTRACE_DETACH,
-        thread,
-        ptr::null_mut(),
-        ptr::null_mut(),
-    )
+    request(libc::PTRACE_DETACH, thread, ptr::null_mut(), ptr::null_mut())
 }
 
 /// Sets options of a stopped thread.
 pub fn set_options(thread: i32, options: c_int) -> Result<(), SnapshotError> {
-    request(
-        libc::PTRACE_SETOPTIONS,
-        thread,
-        ptr::null_mut(),
-        word(options),
-    )
+    request(libc::PTRACE_SETOPTIONS, thread, ptr::null_mut(), word(options))
 }
 
 /// The process id of the copy that a thread has just made, as seen by this program.
 pub fn copied_to(thread: i32) -> Result<i32, SnapshotError> {
     let mut pid: libc::c_ulong = 0;
-    request(
-        libc::PTRACE_GETEVENTMSG,
-        thread,
-        ptr::null_mut(),
-        (&raw mut pid).cast(),
-    )?;
+    request(libc::PTRACE_GETEVENTMSG, thread, ptr::null_mut(), (&raw mut pid).cast())?;
     Ok(pid as i32)
 }
 
 /// Registers of a stopped thread.
 pub fn registers(thread: i32) -> Result<Registers, SnapshotError> {
     let mut found = registers::empty();
-    let mut place = libc::iovec {
-        iov_base: (&raw mut found).cast(),
-        iov_len: mem::size_of::<Registers>(),
-    };
-    request(
-        libc::PTRACE_GETREGSET,
-        thread,
-        word(NT_PRSTATUS),
-        (&raw mut place).cast(),
-    )?;
+    let mut place =
+        libc::iovec { iov_base: (&raw mut found).cast(), iov_len: mem::size_of::<Registers>() };
+    request(libc::PTRACE_GETREGSET, thread, word(NT_PRSTATUS), (&raw mut place).cast())?;
     match place.iov_len == mem::size_of::<Registers>() {
         true => Ok(found),
         false => Err(SnapshotError::Foreign),
@@ -157,16 +125,9 @@ pub fn registers(thread: i32) -> Result<Registers, SnapshotError> {
 /// Sets registers of a stopped thread.
 pub fn set_registers(thread: i32, registers: &Registers) -> Result<(), SnapshotError> {
     let mut registers = *registers;
-    let mut place = libc::iovec {
-        iov_base: (&raw mut registers).cast(),
-        iov_len: mem::size_of::<Registers>(),
-    };
-    request(
-        libc::PTRACE_SETREGSET,
-        thread,
-        word(NT_PRSTATUS),
-        (&raw mut place).cast(),
-    )
+    let mut place =
+        libc::iovec { iov_base: (&raw mut registers).cast(), iov_len: mem::size_of::<Registers>() };
+    request(libc::PTRACE_SETREGSET, thread, word(NT_PRSTATUS), (&raw mut place).cast())
 }
 
 /// Floating point and vector registers of a stopped thread, to be restored by [`set_vectors`].
@@ -174,16 +135,8 @@ pub fn vectors(thread: i32) -> Result<Vec<u8>, SnapshotError> {
     let mut error = SnapshotError::Foreign;
     for kind in VECTORS {
         let mut found = vec![0u8; VECTOR_BYTES];
-        let mut place = libc::iovec {
-            iov_base: found.as_mut_ptr().cast(),
-            iov_len: found.len(),
-        };
-        match request(
-            libc::PTRACE_GETREGSET,
-            thread,
-            word(kind),
-            (&raw mut place).cast(),
-        ) {
+        let mut place = libc::iovec { iov_base: found.as_mut_ptr().cast(), iov_len: found.len() };
+        match request(libc::PTRACE_GETREGSET, thread, word(kind), (&raw mut place).cast()) {
             Ok(()) => {
                 found.truncate(place.iov_len);
                 // Marks which set was read.
@@ -206,16 +159,8 @@ pub fn set_vectors(thread: i32, vectors: &[u8]) -> Result<(), SnapshotError> {
         _ => VECTORS[VECTORS.len() - 1],
     };
     let mut bytes = bytes.to_vec();
-    let mut place = libc::iovec {
-        iov_base: bytes.as_mut_ptr().cast(),
-        iov_len: bytes.len(),
-    };
-    request(
-        libc::PTRACE_SETREGSET,
-        thread,
-        word(kind),
-        (&raw mut place).cast(),
-    )
+    let mut place = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    request(libc::PTRACE_SETREGSET, thread, word(kind), (&raw mut place).cast())
 }
 
 /// Skips the system call that a thread is about to make.
@@ -224,28 +169,16 @@ pub fn skip_system_call(thread: i32, registers: &Registers) -> Result<(), Snapsh
     {
         const NT_ARM_SYSTEM_CALL: c_int = 0x404;
         let mut none: c_int = -1;
-        let mut place = libc::iovec {
-            iov_base: (&raw mut none).cast(),
-            iov_len: mem::size_of::<c_int>(),
-        };
-        request(
-            libc::PTRACE_SETREGSET,
-            thread,
-            word(NT_ARM_SYSTEM_CALL),
-            (&raw mut place).cast(),
-        )?;
+        let mut place =
+            libc::iovec { iov_base: (&raw mut none).cast(), iov_len: mem::size_of::<c_int>() };
+        request(libc::PTRACE_SETREGSET, thread, word(NT_ARM_SYSTEM_CALL), (&raw mut place).cast())?;
     }
     set_registers(thread, &registers::without_system_call(registers))
 }
 
 /// Runs one instruction of a stopped thread.
 pub fn step(thread: i32) -> Result<(), SnapshotError> {
-    request(
-        libc::PTRACE_SINGLESTEP,
-        thread,
-        ptr::null_mut(),
-        ptr::null_mut(),
-    )
+    request(libc::PTRACE_SINGLESTEP, thread, ptr::null_mut(), ptr::null_mut())
 }
 
 /// Signals that a stopped thread has blocked.
@@ -304,10 +237,7 @@ fn stop(status: c_int) -> Stop {
 
 /// Copies memory of another process.
 pub fn read(pid: i32, address: u64, bytes: &mut [u8]) -> io::Result<()> {
-    let local = libc::iovec {
-        iov_base: bytes.as_mut_ptr().cast(),
-        iov_len: bytes.len(),
-    };
+    let local = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
     let remote = remote(address, bytes.len());
     // SAFETY: writes no more bytes than fit.
     let count =
@@ -317,10 +247,7 @@ pub fn read(pid: i32, address: u64, bytes: &mut [u8]) -> io::Result<()> {
 
 /// Writes to the memory of a process that this program traces.
 pub fn write(pid: i32, address: u64, bytes: &[u8]) -> io::Result<()> {
-    let local = libc::iovec {
-        iov_base: bytes.as_ptr().cast_mut().cast(),
-        iov_len: bytes.len(),
-    };
+    let local = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
     let remote = remote(address, bytes.len());
     // SAFETY: reads the bytes here, and writes them there.
     let count =
@@ -329,10 +256,7 @@ pub fn write(pid: i32, address: u64, bytes: &[u8]) -> io::Result<()> {
 }
 
 fn remote(address: u64, length: usize) -> libc::iovec {
-    libc::iovec {
-        iov_base: ptr::without_provenance_mut(address as usize),
-        iov_len: length,
-    }
+    libc::iovec { iov_base: ptr::without_provenance_mut(address as usize), iov_len: length }
 }
 
 fn whole(count: isize, length: usize) -> io::Result<()> {

@@ -22,18 +22,7 @@ pub fn empty() -> Registers {
 /// The registers to run the system call instruction at `at`.
 pub fn system_call(of: &Registers, at: u64, number: i64, arguments: [u64; 6]) -> Registers {
     let [rdi, rsi, rdx, r10, r8, r9] = arguments;
-    Registers {
-        rip: at,
-        rax: number as u64,
-        orig_rax: NONE,
-        rdi,
-        rsi,
-        rdx,
-        r10,
-        r8,
-        r9,
-        ..*of
-    }
+    Registers { rip: at, rax: number as u64, orig_rax: NONE, rdi, rsi, rdx, r10, r8, r9, ..*of }
 }
 
 /// The result of the system call.
@@ -107,10 +96,7 @@ pub fn returned_to(of: &Registers, call: &Registers, back: u64) -> Option<u64> {
 
 /// The same thread without a pending system call.
 pub fn without_system_call(of: &Registers) -> Registers {
-    Registers {
-        orig_rax: NONE,
-        ..*of
-    }
+    Registers { orig_rax: NONE, ..*of }
 }
 
 /// Whether the thread was stopped in a system call.

@@ -77,9 +77,8 @@ impl Snapshot {
             (inner?, registers)
         };
         let registers_of_others = others.iter().flat_map(OtherThreads::registers);
-        let others_then = registers_of_others
-            .map(|(id, registers)| (id, words(&registers)))
-            .collect();
+        let others_then =
+            registers_of_others.map(|(id, registers)| (id, words(&registers))).collect();
         drop(others);
         let pause = beginning.elapsed();
         if inner < 0 {
@@ -130,9 +129,7 @@ impl Snapshot {
 
     /// Connects this program with the copy.
     pub fn channel(&self) -> Result<Channel, SnapshotError> {
-        Channel::open(self.copy, self.room(), |number, arguments| {
-            self.system(number, arguments)
-        })
+        Channel::open(self.copy, self.room(), |number, arguments| self.system(number, arguments))
     }
 
     /// Makes the copy create an in-memory file with these contents and returns its number there. The copy opens no file of
@@ -158,14 +155,7 @@ impl Snapshot {
 
     /// Makes the copy call the system.
     fn system(&self, number: i64, arguments: [u64; 6]) -> Result<i64, SnapshotError> {
-        run(
-            self.copy,
-            &self.registers,
-            self.instruction,
-            number,
-            arguments,
-            &mut None,
-        )
+        run(self.copy, &self.registers, self.instruction, number, arguments, &mut None)
     }
 
     /// Address of 64 unused bytes in the copy.
@@ -191,9 +181,7 @@ impl Drop for Snapshot {
         let mut threads = vec![self.thread];
         threads.extend(process_of(self.thread).or_else(|| process_of(self.copy)));
         let until = Instant::now() + REAPING;
-        while !threads
-            .iter()
-            .any(|thread| is_settled(&reap(*thread, self.inner)))
+        while !threads.iter().any(|thread| is_settled(&reap(*thread, self.inner)))
             && Instant::now() < until
         {
             std::thread::sleep(AGAIN);

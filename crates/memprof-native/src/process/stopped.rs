@@ -59,14 +59,7 @@ impl Stopped {
     ) -> Result<i64, SnapshotError> {
         self.check(instruction)?;
         ptrace::block_signals(self.thread, u64::MAX)?;
-        run(
-            self.thread,
-            &self.registers,
-            instruction,
-            number,
-            arguments,
-            copy,
-        )
+        run(self.thread, &self.registers, instruction, number, arguments, copy)
     }
 
     /// Fails if the process has begun to run another program, without the instruction.

@@ -33,11 +33,7 @@ pub struct Line {
 
 impl Line {
     fn new(socket: OwnedFd) -> Line {
-        Line {
-            socket,
-            ahead: Vec::new(),
-            with: Vec::new(),
-        }
+        Line { socket, ahead: Vec::new(), with: Vec::new() }
     }
 
     /// Sends a message with a descriptor.
@@ -143,10 +139,7 @@ impl Tracer {
             pid => {
                 drop(signals);
                 drop(there);
-                Ok(Tracer {
-                    line: Line::new(here),
-                    pid,
-                })
+                Ok(Tracer { line: Line::new(here), pid })
             }
         }
     }

@@ -22,10 +22,7 @@ pub(super) fn timed<R>(first: usize, call: impl FnOnce() -> R) -> R {
 pub(super) fn moved(first: usize, requested: u64, call: impl FnOnce() -> isize) -> isize {
     let begun = clock::now();
     let result = call();
-    add(
-        first,
-        [1, clock::since(begun), requested, result.max(0) as u64],
-    );
+    add(first, [1, clock::since(begun), requested, result.max(0) as u64]);
     result
 }
 
@@ -53,10 +50,7 @@ pub(super) fn report(cells: &[u64], moves_bytes: bool) -> Option<Node> {
     }
     let mut entries = vec![("calls", Node::Count(calls)), ("time", time(ticks))];
     if moves_bytes {
-        entries.extend([
-            ("requested", Node::Count(requested)),
-            ("actual", Node::Count(actual)),
-        ]);
+        entries.extend([("requested", Node::Count(requested)), ("actual", Node::Count(actual))]);
     }
     Some(map(entries))
 }

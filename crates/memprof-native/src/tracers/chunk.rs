@@ -66,18 +66,15 @@ fn glibc_usable_size() -> Option<usize> {
 
 /// Compares both ways for blocks of all kinds: from bins, from the top, mapped.
 fn is_as_expected() -> bool {
-    [1, 24, 25, 40, 100, 1000, 5000, 130_000, 1 << 20, 1 << 25]
-        .into_iter()
-        .all(|bytes| {
-            // SAFETY: the block is read before it is freed, and freed once; its allocator is glibc's.
-            unsafe {
-                let block = libc::malloc(bytes);
-                let is_same =
-                    block.is_null() || size(block) == libc::malloc_usable_size(block) as u64;
-                libc::free(block);
-                is_same
-            }
-        })
+    [1, 24, 25, 40, 100, 1000, 5000, 130_000, 1 << 20, 1 << 25].into_iter().all(|bytes| {
+        // SAFETY: the block is read before it is freed, and freed once; its allocator is glibc's.
+        unsafe {
+            let block = libc::malloc(bytes);
+            let is_same = block.is_null() || size(block) == libc::malloc_usable_size(block) as u64;
+            libc::free(block);
+            is_same
+        }
+    })
 }
 
 #[cfg(test)]

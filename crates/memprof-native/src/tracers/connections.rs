@@ -66,13 +66,7 @@ struct Waiter {
 impl Waiter {
     fn now(since: u64) -> Waiter {
         let block = counters::mine();
-        Waiter {
-            block,
-            owner: block.owner(),
-            depth: block.traces(),
-            since,
-            gvl: block.gvl_wait(),
-        }
+        Waiter { block, owner: block.owner(), depth: block.traces(), since, gvl: block.gvl_wait() }
     }
 
     fn is(&self, block: &Block) -> bool {
@@ -119,23 +113,14 @@ impl Connections {
 
     /// Records a sent query whose kind only the answer will show: it is counted then. It may execute a prepared statement.
     pub fn sent_unknown(&self, connection: usize, statement: Option<&[u8]>, begun: u64) {
-        let by_answer = ByAnswer {
-            statement: statement.map(Box::from),
-            since: None,
-        };
+        let by_answer = ByAnswer { statement: statement.map(Box::from), since: None };
         self.wait(connection, Kind::Unknown, begun, Some(by_answer));
     }
 
     fn wait(&self, connection: usize, kind: Kind, begun: u64, by_answer: Option<ByAnswer>) {
-        let wait = Wait {
-            kind,
-            waiter: Some(Waiter::now(begun)),
-            by_answer,
-        };
+        let wait = Wait { kind, waiter: Some(Waiter::now(begun)), by_answer };
         self.with(|table| {
-            let connection = (table.connections)
-                .entry((self.base, connection))
-                .or_default();
+            let connection = (table.connections).entry((self.base, connection)).or_default();
             match connection.wait.replace(wait) {
                 // In a pipeline: for queries of known kind, only the last one's wait counts.
                 Some(mut before) if before.by_answer.is_some() => before.end(self.base, begun),
@@ -165,20 +150,14 @@ impl Connections {
             return;
         }
         self.with(|table| {
-            let Table {
-                connections,
-                statements,
-            } = table;
+            let Table { connections, statements } = table;
             let Some(connection) = connections.get_mut(&(self.base, connection)) else {
                 return;
             };
             let Some(wait) = &mut connection.wait else {
                 return;
             };
-            if !wait
-                .waiter
-                .is_some_and(|waiter| waiter.is(counters::mine()))
-            {
+            if !wait.waiter.is_some_and(|waiter| waiter.is(counters::mine())) {
                 wait.end(self.base, begun);
                 wait.waiter = Some(Waiter::now(begun));
             }
@@ -214,15 +193,8 @@ impl Connections {
     /// Records a prepared statement.
     pub fn prepared(&self, connection: usize, name: &[u8], kind: Kind) {
         self.with(|table| {
-            let connection = (table.connections)
-                .entry((self.base, connection))
-                .or_default();
-            remember(
-                &mut connection.statements,
-                &mut table.statements,
-                name,
-                kind,
-            );
+            let connection = (table.connections).entry((self.base, connection)).or_default();
+            remember(&mut connection.statements, &mut table.statements, name, kind);
         });
     }
 
@@ -331,17 +303,11 @@ fn each_wait(mut visit: impl FnMut(usize, &mut Wait)) {
     TABLE.with(|table| {
         let connections = table.iter_mut().flat_map(|table| &mut table.connections);
         for ((base, _), connection) in connections {
-            connection
-                .wait
-                .iter_mut()
-                .for_each(|wait| visit(*base, wait));
+            connection.wait.iter_mut().for_each(|wait| visit(*base, wait));
         }
     });
 }
 
 /// Holds the table's lock across a fork, so that the child does not find the table in the middle of a change.
-pub(crate) const AT_FORK: AtFork = AtFork {
-    before: || TABLE.take(),
-    in_parent: || TABLE.release(),
-    in_child: || TABLE.release(),
-};
+pub(crate) const AT_FORK: AtFork =
+    AtFork { before: || TABLE.take(), in_parent: || TABLE.release(), in_child: || TABLE.release() };

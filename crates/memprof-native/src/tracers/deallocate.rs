@@ -31,11 +31,7 @@ pub(super) fn executes(sql: &[u8]) -> bool {
 
 /// `"all"` in quotes, which is a name, is taken for the keyword: that only makes more kinds unknown than necessary.
 fn one_or_all(name: Vec<u8>) -> Deallocated {
-    if name == b"all" {
-        Deallocated::All
-    } else {
-        Deallocated::One(name)
-    }
+    if name == b"all" { Deallocated::All } else { Deallocated::One(name) }
 }
 
 /// The next word as the server sees it, in lower case unless quoted, and the rest after it.

@@ -27,15 +27,8 @@ pub(super) static TRACER: Tracer = Tracer::new("dns", &HOOKS, report);
 
 fn report(cells: &[u64]) -> Node {
     let (own, helped) = cells.split_at(calls::CELLS);
-    let all: Vec<u64> = own
-        .iter()
-        .zip(helped)
-        .map(|(own, helped)| own + helped)
-        .collect();
-    map(calls::report(&all, false)
-        .map(|calls| ("getaddrinfo", calls))
-        .into_iter()
-        .collect())
+    let all: Vec<u64> = own.iter().zip(helped).map(|(own, helped)| own + helped).collect();
+    map(calls::report(&all, false).map(|calls| ("getaddrinfo", calls)).into_iter().collect())
 }
 
 /// A thread that has helpers.
@@ -98,11 +91,7 @@ unsafe extern "C-unwind" fn create<const VARIANT: usize>(
     let requester = requester();
     // SAFETY: fresh memory of that size, aligned for anything.
     unsafe {
-        helper.write(Helper {
-            start,
-            argument,
-            requester,
-        });
+        helper.write(Helper { start, argument, requester });
     }
     // SAFETY: the caller's arguments, except for the thread's function: ours takes the memory, and calls the caller's
     // function.
@@ -117,11 +106,7 @@ unsafe extern "C-unwind" fn create<const VARIANT: usize>(
 /// Runs in a helper. Nothing here may need dropping: the thread may be canceled.
 unsafe extern "C-unwind" fn help(helper: *mut c_void) -> *mut c_void {
     // SAFETY: written by `create` for this thread alone, which frees it.
-    let Helper {
-        start,
-        argument,
-        requester,
-    } = unsafe { ptr::read(helper.cast()) };
+    let Helper { start, argument, requester } = unsafe { ptr::read(helper.cast()) };
     // SAFETY: as above; it was read.
     unsafe { libc::free(helper) };
     REQUESTER.set(Some(requester));

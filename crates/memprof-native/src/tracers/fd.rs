@@ -84,10 +84,7 @@ fn rooms_of_messages(messages: *const libc::mmsghdr, done: c_int) -> (u64, u64) 
     // SAFETY: the kernel has just read and written these messages without an error.
     let messages = unsafe { std::slice::from_raw_parts(messages, done as usize) };
     messages.iter().fold((0, 0), |(room, moved), message| {
-        (
-            room + room_of_message(&message.msg_hdr),
-            moved + u64::from(message.msg_len),
-        )
+        (room + room_of_message(&message.msg_hdr), moved + u64::from(message.msg_len))
     })
 }
 

@@ -51,10 +51,7 @@ const CELLS_AN_OPERATION: usize = 2 + CODES + 1;
 const BASE: usize = first_cell("memcache");
 pub(super) const CELLS: usize = OPERATIONS.len() * CELLS_AN_OPERATION;
 
-pub(super) static TRACER: Tracer = Tracer {
-    idle,
-    ..Tracer::new("memcache", &HOOKS, report)
-};
+pub(super) static TRACER: Tracer = Tracer { idle, ..Tracer::new("memcache", &HOOKS, report) };
 
 /// Whether anything was counted. Few processes have this client, and its codes make up most of all counters.
 static COUNTED: AtomicBool = AtomicBool::new(false);
@@ -68,21 +65,11 @@ fn report(cells: &[u64]) -> Node {
     map(operations
         .filter(|(_, cells)| cells[0] > 0)
         .map(|(&name, cells)| {
-            let responses = cells[2..]
-                .iter()
-                .enumerate()
-                .filter(|(_, count)| **count > 0);
-            let responses = responses
-                .map(|(code, &count)| (name_of(code), Node::Count(count)))
-                .collect();
+            let responses = cells[2..].iter().enumerate().filter(|(_, count)| **count > 0);
+            let responses =
+                responses.map(|(code, &count)| (name_of(code), Node::Count(count))).collect();
             let entries = [("calls", Node::Count(cells[0])), ("time", time(cells[1]))];
-            (
-                name,
-                map(entries
-                    .into_iter()
-                    .chain([("responses", Node::Map(responses))])
-                    .collect()),
-            )
+            (name, map(entries.into_iter().chain([("responses", Node::Map(responses))]).collect()))
         })
         .collect())
 }
@@ -97,9 +84,8 @@ fn name_of(code: usize) -> Cow<'static, str> {
 }
 
 fn count(operation: usize, begun: u64, code: Option<c_int>) {
-    let code = code
-        .and_then(|code| usize::try_from(code).ok())
-        .map_or(CODES, |code| code.min(CODES));
+    let code =
+        code.and_then(|code| usize::try_from(code).ok()).map_or(CODES, |code| code.min(CODES));
     COUNTED.store(true, Relaxed);
     let first = BASE + operation * CELLS_AN_OPERATION;
     add(first, [1, clock::since(begun)]);

@@ -38,35 +38,23 @@ const BASE: usize = first_cell("memory");
 const CELLS_A_CALLER: usize = FUNCTIONS.len() * 3;
 pub(super) const CELLS: usize = 2 * CELLS_A_CALLER;
 
-pub(super) static TRACER: Tracer = Tracer {
-    obstacle,
-    ..Tracer::new("memory", &HOOKS, report)
-};
+pub(super) static TRACER: Tracer = Tracer { obstacle, ..Tracer::new("memory", &HOOKS, report) };
 
 pub(crate) fn obstacle() -> Option<&'static str> {
     chunk::prepare();
     /// Constant for the process, and expensive: it examines all objects.
     static IS_BUILT_IN: OnceLock<bool> = OnceLock::new();
-    IS_BUILT_IN
-        .get_or_init(|| interpose::is_built_in("malloc"))
-        .then_some(
-            "this Ruby has its allocator built in, so that its calls to malloc cannot be seen",
-        )
+    IS_BUILT_IN.get_or_init(|| interpose::is_built_in("malloc")).then_some(
+        "this Ruby has its allocator built in, so that its calls to malloc cannot be seen",
+    )
 }
 
 fn report(cells: &[u64]) -> Node {
     let (ruby, other) = cells.split_at(CELLS_A_CALLER);
-    let both: Vec<u64> = ruby
-        .iter()
-        .zip(other)
-        .map(|(ruby, other)| ruby + other)
-        .collect();
+    let both: Vec<u64> = ruby.iter().zip(other).map(|(ruby, other)| ruby + other).collect();
     let mut entries = functions(&both);
     if !entries.is_empty() {
-        entries.extend([
-            ("ruby", map(functions(ruby))),
-            ("other", map(functions(other))),
-        ]);
+        entries.extend([("ruby", map(functions(ruby))), ("other", map(functions(other)))]);
     }
     map(entries)
 }
@@ -121,10 +109,7 @@ struct Companions {
 
 impl Companions {
     const fn new() -> Companions {
-        Companions {
-            size: Original::new(),
-            realloc: Original::new(),
-        }
+        Companions { size: Original::new(), realloc: Original::new() }
     }
 
     /// The companions to look for, for this function. libc implements `reallocarray` by the `realloc` in use: under
@@ -138,10 +123,7 @@ impl Companions {
                 fallback: Some(Code::new(no_size as *const ())),
                 as_libc_calls,
             },
-            Companion {
-                as_libc_calls,
-                ..Companion::needed("realloc", &self.realloc)
-            },
+            Companion { as_libc_calls, ..Companion::needed("realloc", &self.realloc) },
         ]
     }
 
@@ -306,11 +288,7 @@ fn reallocated(
     call: impl FnOnce() -> *mut c_void,
 ) -> *mut c_void {
     let recorded = malloc::is_recording();
-    let known = if recorded {
-        malloc::forget(block as usize)
-    } else {
-        None
-    };
+    let known = if recorded { malloc::forget(block as usize) } else { None };
     let moved = call();
     if counts() {
         add(cell, [1, size as u64, actual(moved)]);

@@ -85,14 +85,10 @@ macro_rules! registry {
     };
 }
 
-registry!(
-    fd, dns, memory, mysql, postgres, sqlite, memcache, resources
-);
+registry!(fd, dns, memory, mysql, postgres, sqlite, memcache, resources);
 
-const _: () = assert!(
-    first_cell("") <= counters::CELLS,
-    "the counters of all tracers must fit into a block"
-);
+const _: () =
+    assert!(first_cell("") <= counters::CELLS, "the counters of all tracers must fit into a block");
 
 /// The names of all tracers.
 #[must_use]
@@ -115,19 +111,14 @@ pub(crate) const fn place(name: &str) -> usize {
 
 /// The tracer's index.
 pub(crate) fn index(tracer: &Tracer) -> usize {
-    (TRACERS
-        .iter()
-        .position(|other| std::ptr::eq(*other, tracer)))
-    .expect("a tracer of the registry")
+    (TRACERS.iter().position(|other| std::ptr::eq(*other, tracer)))
+        .expect("a tracer of the registry")
 }
 
 /// The counters of a tracer in a block.
 pub(crate) fn cells(tracer: &Tracer) -> std::ops::Range<usize> {
     let first = first_cell(tracer.name);
-    let size = SIZES
-        .iter()
-        .find(|(name, _)| *name == tracer.name)
-        .map_or(0, |(_, size)| *size);
+    let size = SIZES.iter().find(|(name, _)| *name == tracer.name).map_or(0, |(_, size)| *size);
     first..first + size
 }
 

@@ -14,10 +14,8 @@ use crate::interpose::{Hook, client_hook};
 const BASE: usize = first_cell("mysql");
 pub(super) const CELLS: usize = sql::CELLS;
 
-pub(super) static TRACER: Tracer = Tracer {
-    forget: || CONNECTIONS.forget(),
-    ..Tracer::new("mysql", &HOOKS, sql::report)
-};
+pub(super) static TRACER: Tracer =
+    Tracer { forget: || CONNECTIONS.forget(), ..Tracer::new("mysql", &HOOKS, sql::report) };
 
 static CONNECTIONS: Connections = Connections::new(BASE);
 

@@ -19,10 +19,8 @@ use crate::interpose::{Code, Companion, Hook, Original, client_hook};
 const BASE: usize = first_cell("postgres");
 pub(super) const CELLS: usize = sql::CELLS;
 
-pub(super) static TRACER: Tracer = Tracer {
-    forget: || CONNECTIONS.forget(),
-    ..Tracer::new("postgres", &HOOKS, sql::report)
-};
+pub(super) static TRACER: Tracer =
+    Tracer { forget: || CONNECTIONS.forget(), ..Tracer::new("postgres", &HOOKS, sql::report) };
 
 static CONNECTIONS: Connections = Connections::new(BASE);
 

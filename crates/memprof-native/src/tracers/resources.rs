@@ -22,20 +22,15 @@ const NAMES: [&str; 9] = [
     "signals",
 ];
 
-pub(super) static TRACER: Tracer = Tracer {
-    sample: Some(sample),
-    ..Tracer::new("resources", &[], report)
-};
+pub(super) static TRACER: Tracer =
+    Tracer { sample: Some(sample), ..Tracer::new("resources", &[], report) };
 
 fn report(cells: &[u64]) -> Node {
     let entries = NAMES.iter().zip(cells).enumerate();
     map(entries
         .map(|(index, (&name, &count))| {
-            let node = if index < 2 {
-                Node::Seconds(count as f64 / 1e6)
-            } else {
-                Node::Count(count)
-            };
+            let node =
+                if index < 2 { Node::Seconds(count as f64 / 1e6) } else { Node::Count(count) };
             (name, node)
         })
         .collect())
@@ -68,12 +63,7 @@ fn usage(who: libc::c_int) -> Option<Vec<u64>> {
         usage.ru_nsignals,
     ];
     let times = [microseconds(usage.ru_utime), microseconds(usage.ru_stime)];
-    Some(
-        times
-            .into_iter()
-            .chain(counts.map(|count| count as u64))
-            .collect(),
-    )
+    Some(times.into_iter().chain(counts.map(|count| count as u64)).collect())
 }
 
 /// The usage of another thread: times are then as coarse as the kernel's clock tick.
@@ -84,9 +74,8 @@ fn of_other_thread(thread: u32) -> Option<Vec<u64>> {
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
     // SAFETY: takes a number, has no effect.
-    let tick = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) })
-        .ok()
-        .filter(|&tick| tick > 0)?;
+    let tick =
+        u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).ok().filter(|&tick| tick > 0)?;
     let microseconds = |ticks: u64| ticks * 1_000_000 / tick;
     let (status, io) = (read("status")?, read("io").unwrap_or_default());
     let switches = |name: &str| named(&status, name);
@@ -117,9 +106,8 @@ mod tests {
         // SAFETY: takes no arguments, cannot fail.
         let thread = unsafe { libc::syscall(libc::SYS_gettid) } as u32;
         let own = sample(Whose::Own).unwrap();
-        let other = std::thread::spawn(move || sample(Whose::Other(thread)).unwrap())
-            .join()
-            .unwrap();
+        let other =
+            std::thread::spawn(move || sample(Whose::Other(thread)).unwrap()).join().unwrap();
         assert_eq!(own.len(), NAMES.len());
         assert_eq!(own.len(), other.len());
         let faults = 2;

@@ -35,9 +35,7 @@ impl Kind {
         let statement = behind_comments(&sql[..sql.len().min(LOOKED_AT)]);
         let is_letter = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b'_';
         let word = &statement[..statement.iter().take_while(is_letter).count()];
-        let kind = KINDS
-            .iter()
-            .position(|kind| kind.as_bytes().eq_ignore_ascii_case(word));
+        let kind = KINDS.iter().position(|kind| kind.as_bytes().eq_ignore_ascii_case(word));
         kind.map_or(Kind::Unknown, |index| Kind::from_index(index as u64))
     }
 
@@ -61,13 +59,8 @@ impl Kind {
     }
 
     pub fn from_index(index: u64) -> Kind {
-        [
-            Kind::Select,
-            Kind::Insert,
-            Kind::Update,
-            Kind::Delete,
-            Kind::Unknown,
-        ][index.min(4) as usize]
+        [Kind::Select, Kind::Insert, Kind::Update, Kind::Delete, Kind::Unknown]
+            [index.min(4) as usize]
     }
 }
 
@@ -147,15 +140,7 @@ mod tests {
         assert_eq!(Kind::of(b"  \n insert into"), Kind::Insert);
         assert_eq!(Kind::of(b"Update"), Kind::Update);
         assert_eq!(Kind::of(b"\tdelete\nfrom"), Kind::Delete);
-        for other in [
-            "begin",
-            "set a = 1",
-            "drop table x",
-            "selects",
-            "select_1",
-            "",
-            "1 select",
-        ] {
+        for other in ["begin", "set a = 1", "drop table x", "selects", "select_1", "", "1 select"] {
             assert_eq!(Kind::of(other.as_bytes()), Kind::Unknown, "{other:?}");
         }
         assert_eq!(Kind::of_text(c"  select".as_ptr()), Kind::Select);
@@ -173,11 +158,7 @@ mod tests {
             assert_eq!(Kind::of(cut.as_bytes()), Kind::Unknown, "{cut:?}");
         }
         let long = format!("/*{}*/ select", "x".repeat(LOOKED_AT));
-        assert_eq!(
-            Kind::of(long.as_bytes()),
-            Kind::Unknown,
-            "it is not looked at whole"
-        );
+        assert_eq!(Kind::of(long.as_bytes()), Kind::Unknown, "it is not looked at whole");
     }
 
     #[test]

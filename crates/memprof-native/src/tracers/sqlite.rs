@@ -36,9 +36,7 @@ unsafe extern "C-unwind" fn step<const VARIANT: usize>(statement: Statement) -> 
     // SAFETY: the caller's statement; each of the functions takes null, too.
     let (kind, is_first) = unsafe { (Kind::of_text(text(statement)), busy(statement) == 0) };
     // SAFETY: the caller's call.
-    timed(BASE, kind, u64::from(is_first), || unsafe {
-        step(statement)
-    })
+    timed(BASE, kind, u64::from(is_first), || unsafe { step(statement) })
 }
 
 static COMPANIONS: [[Companion; 2]; 2] = [companions(0), companions(1)];
@@ -66,12 +64,7 @@ static STEP_ENTRIES: [Entry; 2] = [
 ];
 
 static HOOKS: [Hook; 2] = [
-    Hook {
-        symbol: "sqlite3_step",
-        entries: &STEP_ENTRIES,
-        own_calls: false,
-        by_address: true,
-    },
+    Hook { symbol: "sqlite3_step", entries: &STEP_ENTRIES, own_calls: false, by_address: true },
     // However many statements the text contains, the program makes one call.
     client_hook!("sqlite3_exec",
         (base: *mut c_void, sql: *const c_char, row: *mut c_void, data: *mut c_void, error: *mut c_void) -> c_int,

@@ -24,21 +24,13 @@ impl EhFrameHdr {
     /// None if the table is of a kind that no linker writes.
     pub(super) fn new(address: usize, data: &[u8]) -> Option<EhFrameHdr> {
         let head = data.get(..HEAD)?;
-        let expected = [
-            VERSION,
-            SDATA4_RELATIVE_TO_ITSELF,
-            UDATA4,
-            SDATA4_RELATIVE_TO_TABLE,
-        ];
+        let expected = [VERSION, SDATA4_RELATIVE_TO_ITSELF, UDATA4, SDATA4_RELATIVE_TO_TABLE];
         if head[..4] != expected {
             return None;
         }
         let count = u32::from_le_bytes(head[8..].try_into().ok()?) as usize;
         let length = HEAD + count.checked_mul(ENTRY)?;
-        Some(EhFrameHdr {
-            address,
-            data: data.get(..length)?.to_vec(),
-        })
+        Some(EhFrameHdr { address, data: data.get(..length)?.to_vec() })
     }
 
     /// Start of `.eh_frame`.
@@ -57,10 +49,7 @@ impl EhFrameHdr {
     /// The function around an address: from the last start at or before it to the next one.
     pub(super) fn function(&self, address: usize) -> Option<Range<usize>> {
         let count = (self.data.len() - HEAD) / ENTRY;
-        let start = |at: usize| {
-            self.address
-                .wrapping_add_signed(self.word(HEAD + at * ENTRY))
-        };
+        let start = |at: usize| self.address.wrapping_add_signed(self.word(HEAD + at * ENTRY));
         let (mut low, mut high) = (0, count);
         while low < high {
             let middle = low + (high - low) / 2;
@@ -75,10 +64,7 @@ impl EhFrameHdr {
     }
 
     fn word(&self, at: usize) -> isize {
-        let bytes = self
-            .data
-            .get(at..at + 4)
-            .and_then(|bytes| bytes.try_into().ok());
+        let bytes = self.data.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
         bytes.map_or(0, i32::from_le_bytes) as isize
     }
 }
@@ -104,15 +90,8 @@ mod tests {
         assert_eq!(hdr.eh_frame(), 0x1104);
         let starts = [0x7ff, 0x800, 0x8ff, 0x900, 0x103f, 0x1040, 0x9999];
         let found = starts.map(|address| hdr.function(address).map(|function| function.start));
-        let expected = [
-            None,
-            Some(0x800),
-            Some(0x800),
-            Some(0x900),
-            Some(0x900),
-            Some(0x1040),
-            Some(0x1040),
-        ];
+        let expected =
+            [None, Some(0x800), Some(0x800), Some(0x900), Some(0x900), Some(0x1040), Some(0x1040)];
         assert_eq!(found, expected);
         assert_eq!(hdr.function(0x8ff), Some(0x800..0x900));
     }

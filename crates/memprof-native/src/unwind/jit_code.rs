@@ -47,13 +47,8 @@ fn anonymous_code(address: usize) -> Option<Range<usize>> {
 /// `7f12000-7f13000 r-xp 00000000 00:00 0`, with a name in brackets if the program has set one. The kernel's own code is an
 /// object.
 fn is_anonymous_code(line: &[u8]) -> bool {
-    let mut fields = line
-        .split(|&byte| byte == b' ')
-        .filter(|field| !field.is_empty())
-        .skip(1);
-    let is_code = fields
-        .next()
-        .is_some_and(|permissions| permissions.get(2) == Some(&b'x'));
+    let mut fields = line.split(|&byte| byte == b' ').filter(|field| !field.is_empty()).skip(1);
+    let is_code = fields.next().is_some_and(|permissions| permissions.get(2) == Some(&b'x'));
     let name = fields.nth(3);
     is_code && name.is_none_or(|name| name.starts_with(b"[anon"))
 }
@@ -69,10 +64,7 @@ mod tests {
             (b"7f1000-7f2000 rwxp 00000000 00:00 0", true),
             (b"7f1000-7f2000 r-xp 00000000 00:00 0    [anon:yjit]", true),
             (b"7f1000-7f2000 rw-p 00000000 00:00 0 ", false),
-            (
-                b"7f1000-7f2000 r-xp 00001000 fe:01 77   /lib/libc.so.6",
-                false,
-            ),
+            (b"7f1000-7f2000 r-xp 00001000 fe:01 77   /lib/libc.so.6", false),
             (b"7f1000-7f2000 r-xp 00000000 00:00 0    [vdso]", false),
         ];
         for (line, expected) in lines {

@@ -88,10 +88,7 @@ impl Reading {
     fn begin() -> Option<Reading> {
         let own = process::id();
         let take = |reader| (reader != own).then_some(own);
-        READER
-            .fetch_update(SeqCst, SeqCst, take)
-            .ok()
-            .map(|_| Reading)
+        READER.fetch_update(SeqCst, SeqCst, take).ok().map(|_| Reading)
     }
 }
 
@@ -121,11 +118,7 @@ fn update() {
     for object in &known {
         unwinder.add_module(object.module.clone());
     }
-    let objects = Box::new(Objects {
-        unwinder,
-        known,
-        generation,
-    });
+    let objects = Box::new(Objects { unwinder, known, generation });
     CURRENT.store(Box::into_raw(objects), Release);
 }
 
@@ -148,9 +141,7 @@ unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _: usize, found: *mut c
     let base = info.dlpi_addr as usize;
     let same = |object: &&Object| object.base == base;
     // Another object may have been loaded at the same address: after an unload, read again.
-    let is_same = found
-        .unchanged
-        .is_some_and(|(_, unloaded)| unloaded == generation.1);
+    let is_same = found.unchanged.is_some_and(|(_, unloaded)| unloaded == generation.1);
     let known = found.before.iter().find(same).filter(|_| is_same);
     // SAFETY: the object is loaded, and stays loaded during this callback.
     let object = known.cloned().or_else(|| unsafe { read(info, base) });
@@ -174,18 +165,10 @@ unsafe fn read(info: &libc::dl_phdr_info, base: usize) -> Option<Object> {
         let start = base.wrapping_add(header.p_vaddr as usize);
         start..start + header.p_memsz as usize
     };
-    let loads = || {
-        headers
-            .iter()
-            .filter(|header| header.p_type == libc::PT_LOAD)
-    };
+    let loads = || headers.iter().filter(|header| header.p_type == libc::PT_LOAD);
     let start = loads().map(|header| range(header).start).min()?;
     let end = loads().map(|header| range(header).end).max()?;
-    let hdr = range(
-        headers
-            .iter()
-            .find(|header| header.p_type == libc::PT_GNU_EH_FRAME)?,
-    );
+    let hdr = range(headers.iter().find(|header| header.p_type == libc::PT_GNU_EH_FRAME)?);
     // SAFETY: a part of the object that is mapped for reading (the headers say so), as the object is loaded.
     let bytes = |range: &Range<usize>| unsafe {
         std::slice::from_raw_parts(range.start as *const u8, range.len())
@@ -222,12 +205,7 @@ unsafe fn read(info: &libc::dl_phdr_info, base: usize) -> Option<Object> {
             ..ExplicitModuleSectionInfo::default()
         },
     );
-    Some(Object {
-        code: start..end,
-        base,
-        hdr: Arc::new(hdr),
-        module,
-    })
+    Some(Object { code: start..end, base, hdr: Arc::new(hdr), module })
 }
 
 /// The length of `.eh_frame`: records with a length prefix, up to one whose length is zero.
@@ -254,9 +232,7 @@ fn name(info: &libc::dl_phdr_info) -> String {
 
 impl Objects {
     fn object(&self, address: usize) -> Option<&Object> {
-        let at = self
-            .known
-            .partition_point(|object| object.code.start <= address);
+        let at = self.known.partition_point(|object| object.code.start <= address);
         let object = &self.known[at.checked_sub(1)?];
         object.code.contains(&address).then_some(object)
     }

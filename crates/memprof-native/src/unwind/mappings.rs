@@ -5,12 +5,7 @@ use std::ops::Range;
 /// Calls `visit` with each mapping of this process and its line, until it returns false. Long lines are truncated.
 pub(crate) fn each_mapping(mut visit: impl FnMut(Range<usize>, &[u8]) -> bool) {
     // SAFETY: opens a file, and closes it below.
-    let file = unsafe {
-        libc::open(
-            c"/proc/self/maps".as_ptr(),
-            libc::O_RDONLY | libc::O_CLOEXEC,
-        )
-    };
+    let file = unsafe { libc::open(c"/proc/self/maps".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
     if file < 0 {
         return;
     }
@@ -19,11 +14,7 @@ pub(crate) fn each_mapping(mut visit: impl FnMut(Range<usize>, &[u8]) -> bool) {
     'reading: loop {
         // SAFETY: reads into the rest of the buffer.
         let read = unsafe {
-            libc::read(
-                file,
-                buffer[filled..].as_mut_ptr().cast(),
-                buffer.len() - filled,
-            )
+            libc::read(file, buffer[filled..].as_mut_ptr().cast(), buffer.len() - filled)
         };
         let Some(read @ 1..) = usize::try_from(read).ok() else {
             break;

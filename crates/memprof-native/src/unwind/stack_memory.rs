@@ -87,14 +87,8 @@ impl StackMemory {
     #[cold]
     fn copied(&mut self, address: usize) -> Option<u64> {
         if !self.window.contains(&address) {
-            let local = libc::iovec {
-                iov_base: self.words.as_mut_ptr().cast(),
-                iov_len: WINDOW,
-            };
-            let remote = libc::iovec {
-                iov_base: address as *mut _,
-                iov_len: WINDOW,
-            };
+            let local = libc::iovec { iov_base: self.words.as_mut_ptr().cast(), iov_len: WINDOW };
+            let remote = libc::iovec { iov_base: address as *mut _, iov_len: WINDOW };
             // SAFETY: copies into an array of that size; the kernel stops at unmapped memory.
             let copied =
                 unsafe { libc::process_vm_readv(libc::getpid(), &local, 1, &remote, 1, 0) };
@@ -104,9 +98,7 @@ impl StackMemory {
         if !self.window.contains(&address) {
             return None;
         }
-        self.words
-            .get((address - self.window.start) / WORD)
-            .copied()
+        self.words.get((address - self.window.start) / WORD).copied()
     }
 }
 

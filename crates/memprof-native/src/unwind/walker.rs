@@ -115,15 +115,7 @@ impl Walker {
             return 0;
         };
         let (ip, mut registers, stack) = here();
-        let Walker {
-            rules,
-            memory,
-            jit,
-            frames,
-            length,
-            end,
-            fresh,
-        } = self;
+        let Walker { rules, memory, jit, frames, length, end, fresh } = self;
         memory.begin(stack);
         let old = &frames[..*length];
         let mut address = FrameAddress::InstructionPointer(ip);
@@ -137,21 +129,16 @@ impl Walker {
         while count < MOST_FRAMES {
             let rules = rules[place(&address)].get_or_insert_with(Box::default);
             let next =
-                objects
-                    .unwinder
-                    .unwind_frame(address, &mut registers, rules, &mut |at: u64| {
-                        memory.word(at as usize).ok_or(())
-                    });
+                objects.unwinder.unwind_frame(address, &mut registers, rules, &mut |at: u64| {
+                    memory.word(at as usize).ok_or(())
+                });
             ends = End::Whole;
             let Ok(Some(caller)) = next else { break };
             let Some(next) = FrameAddress::from_return_address(caller) else {
                 break;
             };
             address = next;
-            let frame = Frame {
-                caller: caller as usize,
-                stack: registers.sp() as usize,
-            };
+            let frame = Frame { caller: caller as usize, stack: registers.sp() as usize };
             // Usually the object of the previous frame.
             if !code.contains(&frame.caller) {
                 code = objects.code_of(frame.caller).unwrap_or_default();
@@ -276,9 +263,7 @@ mod tests {
             let mut found = [0; 200];
             let mut count = 0;
             deep(levels, &mut || count = walker.walk(&mut found, None));
-            let calls = found[..count]
-                .iter()
-                .filter(|address| here.contains(address));
+            let calls = found[..count].iter().filter(|address| here.contains(address));
             assert_eq!(calls.count(), levels + 1);
         }
     }
@@ -385,11 +370,7 @@ mod tests {
     fn a_stack_ends_with_one_frame_where_code_of_a_jit_called() {
         prepare();
         let jit = jit();
-        let mut calls = Calls {
-            walker: Box::default(),
-            from: None,
-            found: Vec::new(),
-        };
+        let mut calls = Calls { walker: Box::default(), from: None, found: Vec::new() };
         let mut first = Vec::new();
         for _ in 0..3 {
             jit(called, &mut calls);

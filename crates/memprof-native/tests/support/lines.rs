@@ -18,12 +18,7 @@ pub static GENERATION: AtomicU32 = AtomicU32::new(0);
 pub static HOST: Host = Host {
     position: || Position::Line,
     code_block: |_| None,
-    line: || {
-        LINE.get().map(|line| Line {
-            path: c"/app/test.rb".as_ptr(),
-            line,
-        })
-    },
+    line: || LINE.get().map(|line| Line { path: c"/app/test.rb".as_ptr(), line }),
     frames: |_| 0,
     follow: |_, _, _| (0, 0),
     described: |_| None,
@@ -38,10 +33,7 @@ pub type ReallocArray = unsafe extern "C" fn(*mut c_void, usize, usize) -> *mut 
 pub type Strdup = unsafe extern "C" fn(*const c_char) -> *mut c_void;
 
 pub fn samples(sample: Option<NonZeroU32>) -> Settings {
-    Settings {
-        sample,
-        ..Settings::default()
-    }
+    Settings { sample, ..Settings::default() }
 }
 
 pub fn work() -> (Workshop, Library) {

@@ -46,18 +46,11 @@ pub fn protections() -> Vec<String> {
 
 unsafe extern "C" fn collect(info: *mut libc::dl_phdr_info, _: usize, words: *mut c_void) -> c_int {
     // SAFETY: the loader gives a valid `info`, and `words` hands over its map.
-    let (info, words) = unsafe {
-        (
-            &*info,
-            &mut *words.cast::<BTreeMap<(String, usize), usize>>(),
-        )
-    };
+    let (info, words) = unsafe { (&*info, &mut *words.cast::<BTreeMap<(String, usize), usize>>()) };
     // SAFETY: the name and the headers of a loaded object.
     let (name, headers) = unsafe {
         (
-            CStr::from_ptr(info.dlpi_name)
-                .to_string_lossy()
-                .into_owned(),
+            CStr::from_ptr(info.dlpi_name).to_string_lossy().into_owned(),
             std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)),
         )
     };
@@ -65,10 +58,7 @@ unsafe extern "C" fn collect(info: *mut libc::dl_phdr_info, _: usize, words: *mu
         return 0;
     }
     let base = info.dlpi_addr as usize;
-    let Some(dynamic) = headers
-        .iter()
-        .find(|header| header.p_type == libc::PT_DYNAMIC)
-    else {
+    let Some(dynamic) = headers.iter().find(|header| header.p_type == libc::PT_DYNAMIC) else {
         return 0;
     };
     let mut place = (base + dynamic.p_vaddr as usize) as *const [u64; 2];
@@ -93,9 +83,7 @@ unsafe extern "C" fn collect(info: *mut libc::dl_phdr_info, _: usize, words: *mu
             if info >> 32 != 0 {
                 let address = base + offset as usize;
                 // SAFETY: a word that the loader has written.
-                words.insert((name.clone(), address), unsafe {
-                    *(address as *const usize)
-                });
+                words.insert((name.clone(), address), unsafe { *(address as *const usize) });
             }
         }
     }

@@ -32,9 +32,7 @@ pub fn alone_with(prepare: impl FnOnce(&mut Command), test: impl FnOnce()) {
     let thread = std::thread::current();
     let name = thread.name().expect("the name of the test");
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command
-        .args(["--exact", name, "--nocapture", "--test-threads=1"])
-        .env(MARK, "1");
+    command.args(["--exact", name, "--nocapture", "--test-threads=1"]).env(MARK, "1");
     prepare(&mut command);
     let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned()
@@ -50,17 +48,13 @@ pub struct Workshop {
 
 impl Workshop {
     pub fn new() -> Workshop {
-        Workshop {
-            dir: tempfile::tempdir().unwrap(),
-        }
+        Workshop { dir: tempfile::tempdir().unwrap() }
     }
 
     /// Builds a library with this name.
     pub fn build(&self, name: &str, source: &str, flags: &[&str]) -> PathBuf {
-        let (text, library) = (
-            self.dir.path().join(format!("{name}.c")),
-            self.dir.path().join(format!("{name}.so")),
-        );
+        let (text, library) =
+            (self.dir.path().join(format!("{name}.c")), self.dir.path().join(format!("{name}.so")));
         std::fs::write(&text, source).unwrap();
         let status = Command::new("cc")
             .args(["-shared", "-fPIC", "-O1", "-fno-builtin", "-w", "-o"])

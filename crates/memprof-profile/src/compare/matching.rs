@@ -74,11 +74,7 @@ pub(super) fn pairs<'s>(before: &[&'s Site], after: &[&'s Site], sources: bool) 
     let (old, new) = (files(before), files(after));
     let only =
         |site: &Site| !(old.contains(site.file.as_str()) && new.contains(site.file.as_str()));
-    let text = |site: &'s Site| {
-        site.source
-            .as_deref()
-            .filter(|text| sources && !text.is_empty())
-    };
+    let text = |site: &'s Site| site.source.as_deref().filter(|text| sources && !text.is_empty());
     let mut matcher = Matcher {
         before: before.to_vec(),
         after: after.to_vec(),
@@ -88,15 +84,9 @@ pub(super) fn pairs<'s>(before: &[&'s Site], after: &[&'s Site], sources: bool) 
         let place = (&site.file, site.line, &site.method);
         Some((place, &site.class, text(site)))
     });
-    matcher.step(Match::Moved, |site| {
-        Some((&site.file, &site.method, &site.class, text(site)?))
-    });
-    matcher.step(Match::MethodRenamed, |site| {
-        Some((&site.file, &site.class, text(site)?))
-    });
-    matcher.step(Match::Nearest, |site| {
-        Some((&site.file, &site.method, &site.class))
-    });
+    matcher.step(Match::Moved, |site| Some((&site.file, &site.method, &site.class, text(site)?)));
+    matcher.step(Match::MethodRenamed, |site| Some((&site.file, &site.class, text(site)?)));
+    matcher.step(Match::Nearest, |site| Some((&site.file, &site.method, &site.class)));
     matcher.step(Match::FileRenamed, |site| {
         only(site).then_some(())?;
         Some((&site.method, &site.class, text(site)?))
@@ -113,10 +103,7 @@ impl<'s> Matcher<'s> {
     fn step<K: Hash + Eq>(&mut self, matched: Match, key: impl Fn(&'s Site) -> Option<K>) {
         let mut keys: FxHashMap<K, [Vec<&'s Site>; 2]> = FxHashMap::default();
         let mut unkeyed = [Vec::new(), Vec::new()];
-        let sides = [
-            std::mem::take(&mut self.before),
-            std::mem::take(&mut self.after),
-        ];
+        let sides = [std::mem::take(&mut self.before), std::mem::take(&mut self.after)];
         for (side, sites) in sides.into_iter().enumerate() {
             for site in sites {
                 match key(site) {

@@ -8,12 +8,8 @@ use serde_json::Value;
 pub(super) type Measures = [u64; 4];
 
 /// Names of the measures, in the same order.
-pub const MEASURES: &[&str] = &[
-    "allocated_objects",
-    "allocated_bytes",
-    "retained_objects",
-    "retained_bytes",
-];
+pub const MEASURES: &[&str] =
+    &["allocated_objects", "allocated_bytes", "retained_objects", "retained_bytes"];
 
 /// The gem of files that are not in a gem, but in the directory where the program ran.
 const APPLICATION: &str = "application";
@@ -71,17 +67,11 @@ impl Side {
             runtime: text(&first["meta"]["runtime"]),
             command: text(&first["meta"]["command"]),
             sample: first["meta"]["sample"].as_u64().unwrap_or(1),
-            incomplete: runs
-                .iter()
-                .any(|run| run["meta"]["incomplete"].as_bool() == Some(true)),
+            incomplete: runs.iter().any(|run| run["meta"]["incomplete"].as_bool() == Some(true)),
         };
         let mut known = FxHashMap::default();
         for (run, report) in runs.iter().enumerate() {
-            let sources = if report["sources"].is_object() {
-                *report
-            } else {
-                first
-            };
+            let sources = if report["sources"].is_object() { *report } else { first };
             let directory = text(&report["meta"]["directory"]);
             for site in list(&report["sites"]) {
                 side.add(run, site, &directory, &sources["sources"], &mut known);
@@ -103,26 +93,24 @@ impl Side {
         let (file, own) = portable(path, directory);
         let (method, class) = (text(&site["method"]), text(&site["class"]));
         let key = (file, line, method, class);
-        let place = *known
-            .entry(key)
-            .or_insert_with_key(|(file, _, method, class)| {
-                let source = sources[path][line.to_string()].as_str();
-                self.sites.push(Site {
-                    file: file.clone(),
-                    own,
-                    line,
-                    method: method.clone(),
-                    class: class.clone(),
-                    gem: if own {
-                        APPLICATION.to_owned()
-                    } else {
-                        unversioned(guess_gem(path)).to_owned()
-                    },
-                    source: source.map(str::to_owned),
-                    by_run: vec![Measures::default(); self.runs],
-                });
-                self.sites.len() - 1
+        let place = *known.entry(key).or_insert_with_key(|(file, _, method, class)| {
+            let source = sources[path][line.to_string()].as_str();
+            self.sites.push(Site {
+                file: file.clone(),
+                own,
+                line,
+                method: method.clone(),
+                class: class.clone(),
+                gem: if own {
+                    APPLICATION.to_owned()
+                } else {
+                    unversioned(guess_gem(path)).to_owned()
+                },
+                source: source.map(str::to_owned),
+                by_run: vec![Measures::default(); self.runs],
             });
+            self.sites.len() - 1
+        });
         let number = |kind: &str, what: &str| site[kind][what].as_u64().unwrap_or_default();
         let measures = [
             number("allocated", "objects"),

@@ -66,17 +66,12 @@ fn finds_lines_that_moved_by_their_text() {
 
 #[test]
 fn takes_the_nearest_line_of_the_method_where_the_text_changed() {
-    let before = report(&[
-        ("a.rb", 10, "A#x", "String", 1, "one"),
-        ("a.rb", 20, "A#x", "String", 2, "two"),
-    ]);
+    let before =
+        report(&[("a.rb", 10, "A#x", "String", 1, "one"), ("a.rb", 20, "A#x", "String", 2, "two")]);
     let after = report(&[("a.rb", 19, "A#x", "String", 5, "other")]);
     assert_eq!(
         summary(&compared(&[before], &[after])),
-        [
-            (19, Some("a.rb:20"), Match::Nearest, 3),
-            (10, None, Match::Gone, -1)
-        ]
+        [(19, Some("a.rb:20"), Match::Nearest, 3), (10, None, Match::Gone, -1)]
     );
 }
 
@@ -84,39 +79,18 @@ fn takes_the_nearest_line_of_the_method_where_the_text_changed() {
 fn knows_a_file_that_was_renamed_and_a_gem_of_another_version() {
     let before = report(&[
         ("/srv/shop/old.rb", 1, "A#x", "Hash", 1, "{}.merge(a)"),
-        (
-            "/g/gems/rack-3.0.1/lib/rack.rb",
-            5,
-            "Rack#x",
-            "Array",
-            10,
-            "[]",
-        ),
+        ("/g/gems/rack-3.0.1/lib/rack.rb", 5, "Rack#x", "Array", 10, "[]"),
     ]);
     let after = report(&[
         ("/srv/shop/new.rb", 9, "A#x", "Hash", 4, "{}.merge(a)"),
-        (
-            "/other/gems/rack-3.1.0/lib/rack.rb",
-            5,
-            "Rack#x",
-            "Array",
-            12,
-            "[]",
-        ),
+        ("/other/gems/rack-3.1.0/lib/rack.rb", 5, "Rack#x", "Array", 12, "[]"),
     ]);
     let comparison = compared(&[before], &[after]);
     assert_eq!(
         summary(&comparison),
-        [
-            (9, Some("old.rb:1"), Match::FileRenamed, 3),
-            (5, None, Match::Same, 2)
-        ]
+        [(9, Some("old.rb:1"), Match::FileRenamed, 3), (5, None, Match::Same, 2)]
     );
-    let gems: Vec<_> = comparison
-        .gems
-        .iter()
-        .map(|gem| gem.name.as_str())
-        .collect();
+    let gems: Vec<_> = comparison.gems.iter().map(|gem| gem.name.as_str()).collect();
     assert_eq!(gems, ["application", "rack"]);
     assert!(comparison.lines[0].own && !comparison.lines[1].own);
 }
@@ -124,10 +98,7 @@ fn knows_a_file_that_was_renamed_and_a_gem_of_another_version() {
 #[test]
 fn counts_only_what_repeats() {
     let run = |steady, noisy| {
-        report(&[
-            ("a.rb", 1, "x", "String", steady, "s"),
-            ("a.rb", 2, "x", "String", noisy, "n"),
-        ])
+        report(&[("a.rb", 1, "x", "String", steady, "s"), ("a.rb", 2, "x", "String", noisy, "n")])
     };
     let comparison = compared(&[run(10, 5), run(11, 9)], &[run(20, 7), run(22, 30)]);
     assert_eq!(summary(&comparison), [(1, None, Match::Same, 9)]);
@@ -150,48 +121,26 @@ fn leaves_out_internal_objects_unless_asked() {
     let of = |objects| report(&[("a.rb", 1, "x", "<iseq>", objects, "s")]);
     let (before, after) = (side(&[of(1)]), side(&[of(3)]));
     let without = compare(&before, &after, 0, false);
-    assert_eq!(
-        (without.lines.len(), without.totals.allocated_objects.change),
-        (0, 0)
-    );
+    assert_eq!((without.lines.len(), without.totals.allocated_objects.change), (0, 0));
     assert_eq!(without.internal.allocated_objects.change, 2);
-    assert_eq!(
-        compare(&before, &after, 0, true)
-            .totals
-            .allocated_objects
-            .change,
-        2
-    );
+    assert_eq!(compare(&before, &after, 0, true).totals.allocated_objects.change, 2);
 }
 
 #[test]
 fn matches_by_line_where_no_texts_are_known() {
-    let mut before = report(&[
-        ("a.rb", 1, "x", "String", 1, "s"),
-        ("a.rb", 9, "x", "String", 5, "t"),
-    ]);
+    let mut before =
+        report(&[("a.rb", 1, "x", "String", 1, "s"), ("a.rb", 9, "x", "String", 5, "t")]);
     before.as_object_mut().expect("an object").remove("sources");
-    let after = report(&[
-        ("a.rb", 1, "x", "String", 2, "u"),
-        ("a.rb", 11, "x", "String", 9, "t"),
-    ]);
+    let after = report(&[("a.rb", 1, "x", "String", 2, "u"), ("a.rb", 11, "x", "String", 9, "t")]);
     assert_eq!(
         summary(&compared(&[before], &[after])),
-        [
-            (11, Some("a.rb:9"), Match::Nearest, 4),
-            (1, None, Match::Same, 1)
-        ]
+        [(11, Some("a.rb:9"), Match::Nearest, 4), (1, None, Match::Same, 1)]
     );
 }
 
 #[test]
 fn refuses_what_is_no_report() {
-    for text in [
-        "{}",
-        "[1]",
-        "",
-        r#"{"format":"memprof-report","version":2,"sites":[]}"#,
-    ] {
+    for text in ["{}", "[1]", "", r#"{"format":"memprof-report","version":2,"sites":[]}"#] {
         let error = Side::read(&[("x.json".to_owned(), text.to_owned())]).expect_err(text);
         assert!(error.starts_with("cannot read x.json: "), "{error}");
     }

@@ -21,9 +21,7 @@ pub fn write(profile: &Profile, value: Value, out: &mut impl Write) -> io::Resul
     for row in names.rows() {
         let weight = value.of(&row);
         if weight > 0 {
-            *lines
-                .entry(line(profile, &names, row.stack, row.class))
-                .or_default() += weight;
+            *lines.entry(line(profile, &names, row.stack, row.class)).or_default() += weight;
         }
     }
     for (stack, weight) in lines {

@@ -36,9 +36,8 @@ pub fn write(profile: &Profile, value: Value, out: &mut impl Write) -> io::Resul
     let values = shown(&rows, value);
     let selected = values.iter().position(|&known| known == value).unwrap_or(0);
     let threads = values.iter().enumerate();
-    let threads: Vec<Json> = threads
-        .map(|(id, &value)| thread(profile, id, &rows, &stacks, value))
-        .collect();
+    let threads: Vec<Json> =
+        threads.map(|(id, &value)| thread(profile, id, &rows, &stacks, value)).collect();
     let file = json!({
         "meta": meta(profile, selected),
         "libs": [],
@@ -94,10 +93,7 @@ fn categories() -> Json {
 
 /// The thread that shows one value.
 fn thread(profile: &Profile, id: usize, rows: &[SiteRow], stacks: &[u32], value: Value) -> Json {
-    let samples = rows
-        .iter()
-        .zip(stacks)
-        .map(|(row, stack)| (*stack, value.of(row)));
+    let samples = rows.iter().zip(stacks).map(|(row, stack)| (*stack, value.of(row)));
     let (stack, weight): (Vec<u32>, Vec<u64>) = samples.filter(|sample| sample.1 > 0).unzip();
     json!({
         "name": value.title(),
@@ -186,29 +182,16 @@ impl<'p> Tables<'p> {
         for node in path {
             let line = self.profile.stacks[node as usize].line;
             let function = self.method(node);
-            let category = if self.profile.frame(node as usize).native {
-                NATIVE
-            } else {
-                RUBY
-            };
+            let category = if self.profile.frame(node as usize).native { NATIVE } else { RUBY };
             let id = Node::Stack(self.names.stack_id(node));
             prefix = Some(self.node(id, (function, line, category), prefix));
         }
         let (function, new) = self.functions.get(Function::Class(row.class));
         if new {
             let name = self.strings.get(self.names.class(row.class)).0;
-            self.function_rows.push(FunctionRow {
-                name,
-                source: None,
-                resource: None,
-                line: 0,
-            });
+            self.function_rows.push(FunctionRow { name, source: None, resource: None, line: 0 });
         }
-        self.node(
-            Node::Leaf(row.stack, row.class),
-            (function, 0, CLASS),
-            prefix,
-        )
+        self.node(Node::Leaf(row.stack, row.class), (function, 0, CLASS), prefix)
     }
 
     fn node(&mut self, node: Node, frame: (u32, u32, u32), prefix: Option<u32>) -> u32 {
@@ -221,18 +204,12 @@ impl<'p> Tables<'p> {
     }
 
     fn method(&mut self, node: u32) -> u32 {
-        let (id, new) = self
-            .functions
-            .get(Function::Method(self.names.frame_id(node)));
+        let (id, new) = self.functions.get(Function::Method(self.names.frame_id(node)));
         if new {
             let frame = self.profile.frame(node as usize);
             let name = self.strings.get(self.names.method(node)).0;
-            let mut row = FunctionRow {
-                name,
-                source: None,
-                resource: None,
-                line: frame.first_line,
-            };
+            let mut row =
+                FunctionRow { name, source: None, resource: None, line: frame.first_line };
             if !frame.native {
                 let file = self.profile.file_name(frame);
                 let file_name = self.strings.get(file).0;

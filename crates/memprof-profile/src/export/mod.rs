@@ -34,12 +34,7 @@ impl FromStr for Format {
             "format",
             word,
             &["collapsed", "speedscope", "firefox", "pprof"],
-            &[
-                Format::Collapsed,
-                Format::Speedscope,
-                Format::Firefox,
-                Format::Pprof,
-            ],
+            &[Format::Collapsed, Format::Speedscope, Format::Firefox, Format::Pprof],
         )
     }
 }
@@ -82,11 +77,7 @@ impl Value {
     /// The value of `row`.
     pub fn of(self, row: &SiteRow) -> u64 {
         let amount = self.kind().of(row);
-        if self.is_bytes() {
-            amount.bytes
-        } else {
-            amount.objects
-        }
+        if self.is_bytes() { amount.bytes } else { amount.objects }
     }
 
     /// The value in words, such as `allocated bytes`.
@@ -107,12 +98,7 @@ impl FromStr for Value {
         parse_word(
             "value",
             word,
-            &[
-                "allocated_bytes",
-                "allocated_objects",
-                "retained_bytes",
-                "retained_objects",
-            ],
+            &["allocated_bytes", "allocated_objects", "retained_bytes", "retained_objects"],
             &Value::ALL,
         )
     }
@@ -148,10 +134,7 @@ struct Ids<K> {
 
 impl<K: Copy + Eq + Hash> Ids<K> {
     fn new() -> Self {
-        Ids {
-            ids: FxHashMap::default(),
-            keys: Vec::new(),
-        }
+        Ids { ids: FxHashMap::default(), keys: Vec::new() }
     }
 
     /// The number of `key`, from 0, and whether it is new.

@@ -47,10 +47,8 @@ fn encode(profile: &Profile) -> Vec<u8> {
     let class_key = encoder.string("class");
     for row in names.rows() {
         let mut sample = Message::default();
-        let locations: Vec<u64> = names
-            .path(row.stack)
-            .map(|node| encoder.location(node))
-            .collect();
+        let locations: Vec<u64> =
+            names.path(row.stack).map(|node| encoder.location(node)).collect();
         sample.packed(1, &locations);
         sample.packed(2, &TYPES.map(|(_, _, value)| value.of(&row)));
         let mut label = Message::default();
@@ -140,10 +138,7 @@ impl<'p> Encoder<'p> {
 
     /// Id of the message `Location` of a line of a method. Ids begin with 1.
     fn location(&mut self, node: u32) -> u64 {
-        let key = (
-            self.names.frame_id(node),
-            self.profile.stacks[node as usize].line,
-        );
+        let key = (self.names.frame_id(node), self.profile.stacks[node as usize].line);
         let (id, new) = self.location_ids.get(key);
         let id = u64::from(id) + 1;
         if !new {

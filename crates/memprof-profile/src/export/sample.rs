@@ -10,11 +10,7 @@ pub(crate) fn profile() -> Profile {
         first_line,
         native,
     };
-    let node = |parent, frame, line| StackNode {
-        parent,
-        frame,
-        line,
-    };
+    let node = |parent, frame, line| StackNode { parent, frame, line };
     Profile {
         meta: Meta {
             runtime: "ruby 3.3.0".to_owned(),
@@ -63,22 +59,7 @@ pub(crate) fn profile() -> Profile {
 }
 
 fn row(site: u32, stack: u32, class: u32, allocated: Amount, retained: Amount) -> SiteRow {
-    let freed = Amount::new(
-        allocated.objects - retained.objects,
-        allocated.bytes - retained.bytes,
-    );
-    let ages = Ages {
-        sum: freed.objects,
-        max: 1,
-    };
-    SiteRow {
-        site,
-        stack,
-        class,
-        allocated,
-        retained,
-        freed,
-        ages,
-        peak: Amount::default(),
-    }
+    let freed = Amount::new(allocated.objects - retained.objects, allocated.bytes - retained.bytes);
+    let ages = Ages { sum: freed.objects, max: 1 };
+    SiteRow { site, stack, class, allocated, retained, freed, ages, peak: Amount::default() }
 }

@@ -69,13 +69,8 @@ pub fn write(profile: &Profile, value: Value, out: &mut impl Write) -> io::Resul
         exporter: format!("memprof {}", profile.meta.memprof),
         name: title(profile),
         active: values.iter().position(|&known| known == value).unwrap_or(0),
-        profiles: values
-            .iter()
-            .map(|&value| sampled(&rows, &stacks, value))
-            .collect(),
-        shared: Shared {
-            frames: frames.frames,
-        },
+        profiles: values.iter().map(|&value| sampled(&rows, &stacks, value)).collect(),
+        shared: Shared { frames: frames.frames },
     };
     serde_json::to_writer(out, &file).map_err(io::Error::from)
 }
@@ -91,10 +86,7 @@ fn title(profile: &Profile) -> Cow<'_, str> {
 
 /// The profile of one value.
 fn sampled<'s>(rows: &[SiteRow], stacks: &'s [Vec<u32>], value: Value) -> Sampled<'s> {
-    let samples = rows
-        .iter()
-        .zip(stacks)
-        .map(|(row, stack)| (stack.as_slice(), value.of(row)));
+    let samples = rows.iter().zip(stacks).map(|(row, stack)| (stack.as_slice(), value.of(row)));
     let (samples, weights): (Vec<&[u32]>, Vec<u64>) = samples.filter(|sample| sample.1 > 0).unzip();
     Sampled {
         kind: "sampled",
@@ -123,21 +115,13 @@ struct Frames<'p> {
 
 impl<'p> Frames<'p> {
     fn new(names: &'p Names<'p>) -> Self {
-        Frames {
-            names,
-            frames: Vec::new(),
-            ids: Ids::new(),
-        }
+        Frames { names, frames: Vec::new(), ids: Ids::new() }
     }
 
     /// Indices of the frames of a row, outermost first, the class last.
     fn stack(&mut self, profile: &'p Profile, row: &SiteRow) -> Vec<u32> {
         let names = self.names;
-        let class = || Frame {
-            name: names.class(row.class),
-            file: None,
-            line: None,
-        };
+        let class = || Frame { name: names.class(row.class), file: None, line: None };
         let mut stack = vec![self.id(Key::Class(row.class), class)];
         for node in names.path(row.stack) {
             let at = profile.stacks[node as usize];

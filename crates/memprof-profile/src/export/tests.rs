@@ -5,12 +5,8 @@ use std::io::Read;
 use super::*;
 use crate::profile::Profile;
 
-const FORMATS: [Format; 4] = [
-    Format::Collapsed,
-    Format::Speedscope,
-    Format::Firefox,
-    Format::Pprof,
-];
+const FORMATS: [Format; 4] =
+    [Format::Collapsed, Format::Speedscope, Format::Firefox, Format::Pprof];
 
 fn json(profile: &Profile, format: Format, value: Value) -> serde_json::Value {
     serde_json::from_slice(&export(profile, format, value)).expect("valid JSON")
@@ -26,11 +22,7 @@ fn words_name_formats_and_values() {
         "unknown format \"svg\"; expected one of: collapsed, speedscope, firefox, pprof"
     );
     assert!(
-        "bytes"
-            .parse::<Value>()
-            .unwrap_err()
-            .to_string()
-            .starts_with("unknown value \"bytes\"")
+        "bytes".parse::<Value>().unwrap_err().to_string().starts_with("unknown value \"bytes\"")
     );
 }
 
@@ -56,49 +48,23 @@ fn an_empty_profile_is_a_valid_file() {
 
 #[test]
 fn speedscope_has_a_profile_per_value_and_opens_the_one_asked_for() {
-    let file = json(
-        &sample::profile(),
-        Format::Speedscope,
-        Value::RetainedObjects,
-    );
+    let file = json(&sample::profile(), Format::Speedscope, Value::RetainedObjects);
     let profiles = file["profiles"].as_array().unwrap();
-    let names: Vec<&str> = profiles
-        .iter()
-        .map(|profile| profile["name"].as_str().unwrap())
-        .collect();
+    let names: Vec<&str> =
+        profiles.iter().map(|profile| profile["name"].as_str().unwrap()).collect();
     assert_eq!(
         names,
-        [
-            "allocated bytes",
-            "allocated objects",
-            "retained bytes",
-            "retained objects"
-        ]
+        ["allocated bytes", "allocated objects", "retained bytes", "retained objects"]
     );
-    let ends: Vec<u64> = profiles
-        .iter()
-        .map(|profile| profile["endValue"].as_u64().unwrap())
-        .collect();
+    let ends: Vec<u64> =
+        profiles.iter().map(|profile| profile["endValue"].as_u64().unwrap()).collect();
     assert_eq!(ends, [648, 13, 120, 3]);
     assert_eq!(file["activeProfileIndex"], 3);
     let stack = profiles[3]["samples"][0].as_array().unwrap().iter();
-    let frames: Vec<&serde_json::Value> = stack
-        .map(|id| &file["shared"]["frames"][id.as_u64().unwrap() as usize])
-        .collect();
-    let names: Vec<&str> = frames
-        .iter()
-        .map(|frame| frame["name"].as_str().unwrap())
-        .collect();
-    assert_eq!(
-        names,
-        [
-            "<main>",
-            "Rack::Lint#call",
-            "Cache#fetch",
-            "Array#map",
-            "String"
-        ]
-    );
+    let frames: Vec<&serde_json::Value> =
+        stack.map(|id| &file["shared"]["frames"][id.as_u64().unwrap() as usize]).collect();
+    let names: Vec<&str> = frames.iter().map(|frame| frame["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["<main>", "Rack::Lint#call", "Cache#fetch", "Array#map", "String"]);
     assert_eq!(frames[2]["file"], "app.rb");
     assert_eq!(frames[2]["line"], 22);
     assert_eq!(frames[3].get("file"), None);
@@ -120,10 +86,7 @@ fn values_that_are_zero_are_left_out_unless_asked_for() {
             .collect::<Vec<_>>()
             .join(" ")
     };
-    assert_eq!(
-        names(Value::AllocatedBytes),
-        "\"allocated bytes\" \"allocated objects\""
-    );
+    assert_eq!(names(Value::AllocatedBytes), "\"allocated bytes\" \"allocated objects\"");
     assert_eq!(
         names(Value::RetainedBytes),
         "\"allocated bytes\" \"allocated objects\" \"retained bytes\""
@@ -133,29 +96,17 @@ fn values_that_are_zero_are_left_out_unless_asked_for() {
 #[test]
 fn firefox_threads_refer_to_shared_tables() {
     let file = json(&sample::profile(), Format::Firefox, Value::AllocatedObjects);
-    assert_eq!(
-        file["meta"]["initialSelectedThreads"],
-        serde_json::json!([1])
-    );
+    assert_eq!(file["meta"]["initialSelectedThreads"], serde_json::json!([1]));
     let samples = &file["threads"][1]["samples"];
     assert_eq!(samples["weight"], serde_json::json!([5, 1, 7]));
     assert_eq!(samples["weightType"], "samples");
     assert_eq!(file["threads"][0]["samples"]["weightType"], "bytes");
-    for table in [
-        "stackTable",
-        "frameTable",
-        "funcTable",
-        "resourceTable",
-        "sources",
-    ] {
+    for table in ["stackTable", "frameTable", "funcTable", "resourceTable", "sources"] {
         let table = &file["shared"][table];
         let length = table["length"].as_u64().unwrap() as usize;
         assert!(length > 0);
         for (name, column) in table.as_object().unwrap() {
-            assert!(
-                name == "length" || column.as_array().unwrap().len() == length,
-                "{name}"
-            );
+            assert!(name == "length" || column.as_array().unwrap().len() == length, "{name}");
         }
     }
     let prefixes = file["shared"]["stackTable"]["prefix"].as_array().unwrap();
@@ -173,23 +124,10 @@ fn pprof_is_compressed_without_time_and_holds_the_names() {
     assert_eq!(bytes[..4], [0x1f, 0x8b, 8, 0]);
     assert_eq!(bytes[4..8], [0; 4], "time of the header");
     let mut message = Vec::new();
-    flate2::read::GzDecoder::new(bytes.as_slice())
-        .read_to_end(&mut message)
-        .unwrap();
-    for name in [
-        "alloc_objects",
-        "inuse_space",
-        "Cache#fetch",
-        "Odd;Class",
-        "class",
-        "ruby app.rb",
-    ] {
-        assert!(
-            message
-                .windows(name.len())
-                .any(|part| part == name.as_bytes()),
-            "{name}"
-        );
+    flate2::read::GzDecoder::new(bytes.as_slice()).read_to_end(&mut message).unwrap();
+    for name in ["alloc_objects", "inuse_space", "Cache#fetch", "Odd;Class", "class", "ruby app.rb"]
+    {
+        assert!(message.windows(name.len()).any(|part| part == name.as_bytes()), "{name}");
     }
     assert_eq!(message[0], 1 << 3 | 2, "begins with a sample type");
 }

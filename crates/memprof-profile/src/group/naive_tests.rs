@@ -23,11 +23,7 @@ fn naive(profile: &Profile, by: By, sort: Sort) -> Vec<(String, Amount)> {
         }
     }
     groups.retain(|group| group.1.objects > 0);
-    groups.sort_by(|a, b| {
-        sort.measure(b.1)
-            .cmp(&sort.measure(a.1))
-            .then(a.0.cmp(&b.0))
-    });
+    groups.sort_by(|a, b| sort.measure(b.1).cmp(&sort.measure(a.1)).then(a.0.cmp(&b.0)));
     groups
 }
 
@@ -43,9 +39,7 @@ fn random_profile(seed: u64, rows: usize, names: u64) -> Profile {
     let files = (0..names)
         .map(|_| format!("/g/gems/gem-{}/lib/file{}.rb", below(5), below(names)))
         .collect();
-    let classes = (0..names)
-        .map(|_| format!("Class{}", below(names)))
-        .collect();
+    let classes = (0..names).map(|_| format!("Class{}", below(names))).collect();
     let frames = (0..names * 2).map(|_| Frame {
         file: below(names),
         method: format!("Module{}#call", below(names)),
@@ -66,25 +60,14 @@ fn random_profile(seed: u64, rows: usize, names: u64) -> Profile {
             site,
             stack: site,
             class: below(names),
-            allocated: if allocated.objects == 0 {
-                Amount::default()
-            } else {
-                allocated
-            },
+            allocated: if allocated.objects == 0 { Amount::default() } else { allocated },
             retained: Amount::default(),
             freed: Amount::default(),
             ages: Default::default(),
             peak: Amount::default(),
         }
     });
-    Profile {
-        files,
-        classes,
-        frames,
-        rows: rows.collect(),
-        stacks,
-        ..Profile::default()
-    }
+    Profile { files, classes, frames, rows: rows.collect(), stacks, ..Profile::default() }
 }
 
 #[test]
@@ -96,10 +79,8 @@ fn agrees_with_the_naive_implementation() {
                 let expected = naive(&profile, by, sort);
                 for limit in [None, Some(1), Some(7)] {
                     let rows = profile.group(Kind::Allocated, by, sort, limit);
-                    let rows: Vec<(String, Amount)> = rows
-                        .into_iter()
-                        .map(|row| (row.label, row.amount))
-                        .collect();
+                    let rows: Vec<(String, Amount)> =
+                        rows.into_iter().map(|row| (row.label, row.amount)).collect();
                     assert_eq!(
                         rows,
                         expected[..limit.unwrap_or(usize::MAX).min(expected.len())],
@@ -116,10 +97,8 @@ fn sites_read_differently_and_add_up() {
     for seed in 1..10 {
         let profile = random_profile(seed, 2000, 8);
         let sites = profile.sites(Sort::Memory, None);
-        let mut seen: Vec<_> = sites
-            .iter()
-            .map(|site| (&site.file, site.line, &site.class, &site.stack))
-            .collect();
+        let mut seen: Vec<_> =
+            sites.iter().map(|site| (&site.file, site.line, &site.class, &site.stack)).collect();
         seen.sort();
         seen.dedup();
         assert_eq!(seen.len(), sites.len());
@@ -137,11 +116,7 @@ fn takes_many_rows_in_a_moment() {
     let started = std::time::Instant::now();
     for by in [By::Gem, By::File, By::Location, By::Class, By::Method] {
         let one = std::time::Instant::now();
-        assert!(
-            !profile
-                .group(Kind::Allocated, by, Sort::Memory, Some(50))
-                .is_empty()
-        );
+        assert!(!profile.group(Kind::Allocated, by, Sort::Memory, Some(50)).is_empty());
         println!("{by:?}: {:?}", one.elapsed());
     }
     let one = std::time::Instant::now();

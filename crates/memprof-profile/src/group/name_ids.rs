@@ -31,14 +31,7 @@ impl<'p> Names<'p> {
             let file = (!frame.native).then(|| files[frame.file as usize]);
             (file, *method)
         }));
-        let mut names = Names {
-            profile,
-            files,
-            classes,
-            methods,
-            frames,
-            stacks: Vec::new(),
-        };
+        let mut names = Names { profile, files, classes, methods, frames, stacks: Vec::new() };
         names.stacks = names.compare_stacks();
         names
     }
@@ -65,13 +58,7 @@ impl<'p> Names<'p> {
             let site = self.profile.stacks[row.site as usize];
             let frame = &self.profile.frames[site.frame as usize];
             let file = self.files[frame.file as usize];
-            let key = (
-                file,
-                site.line,
-                self.methods[site.frame as usize],
-                class,
-                stack,
-            );
+            let key = (file, site.line, self.methods[site.frame as usize], class, stack);
             let place = *places.entry(key).or_insert(rows.len());
             match rows.get_mut(place) {
                 Some(same) => {
@@ -90,9 +77,7 @@ impl<'p> Names<'p> {
             }
         }
         rows.retain(|row| {
-            [row.allocated, row.retained, row.freed]
-                .iter()
-                .any(|&all| all != Amount::default())
+            [row.allocated, row.retained, row.freed].iter().any(|&all| all != Amount::default())
         });
         rows
     }
@@ -100,16 +85,12 @@ impl<'p> Names<'p> {
     /// The nodes of `stack`, innermost first.
     pub(crate) fn path(&self, stack: u32) -> impl Iterator<Item = u32> + use<'p> {
         let profile = self.profile;
-        std::iter::successors(Some(stack), move |node| {
-            profile.stacks[*node as usize].parent
-        })
+        std::iter::successors(Some(stack), move |node| profile.stacks[*node as usize].parent)
     }
 
     /// The file and line of `node`. A method written in C is located at its caller, as in Ruby's backtraces.
     pub(crate) fn place(&self, node: u32) -> (&'p str, u32) {
-        let at = self
-            .path(node)
-            .find(|node| !self.profile.frame(*node as usize).native);
+        let at = self.path(node).find(|node| !self.profile.frame(*node as usize).native);
         match at {
             Some(at) => {
                 let file = self.profile.file_name(self.profile.frame(at as usize));
@@ -143,8 +124,5 @@ impl<'p> Names<'p> {
 /// For each of `names`, the index of the first equal one.
 pub(super) fn first_ids<K: Hash + Eq>(names: impl Iterator<Item = K>) -> Vec<u32> {
     let mut first = FxHashMap::default();
-    names
-        .enumerate()
-        .map(|(id, name)| *first.entry(name).or_insert(id as u32))
-        .collect()
+    names.enumerate().map(|(id, name)| *first.entry(name).or_insert(id as u32)).collect()
 }

@@ -56,14 +56,9 @@ impl Profile {
                 let (file, line, method, class) = sites.place(row);
                 (file, line, class, method)
             };
-            measure(b)
-                .cmp(&measure(a))
-                .then_with(|| order(a).cmp(&order(b)))
+            measure(b).cmp(&measure(a)).then_with(|| order(a).cmp(&order(b)))
         });
         rows.truncate(limit);
-        (
-            count,
-            rows.iter().map(|row| sites.whole_site(row)).collect(),
-        )
+        (count, rows.iter().map(|row| sites.whole_site(row)).collect())
     }
 }

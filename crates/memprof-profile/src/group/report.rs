@@ -103,11 +103,7 @@ impl Profile {
         };
         let rows = rows.iter().filter(|row| row.objects > 0).collect();
         let mut rows: Vec<&StringRow> = keep_most(rows, limit, |row| row.objects);
-        rows.sort_unstable_by(|a, b| {
-            b.objects
-                .cmp(&a.objects)
-                .then_with(|| a.value.cmp(&b.value))
-        });
+        rows.sort_unstable_by(|a, b| b.objects.cmp(&a.objects).then_with(|| a.value.cmp(&b.value)));
         rows.truncate(limit.unwrap_or(usize::MAX));
         rows.into_iter().map(|row| self.string(row)).collect()
     }
@@ -115,35 +111,22 @@ impl Profile {
     fn string(&self, row: &StringRow) -> StringReport {
         let mut by_place: FxHashMap<(&str, u32), u64> = FxHashMap::default();
         for &(file, line, objects) in &row.locations {
-            *by_place
-                .entry((named(&self.files[file as usize]), line))
-                .or_default() += objects;
+            *by_place.entry((named(&self.files[file as usize]), line)).or_default() += objects;
         }
-        let locations = by_place
-            .into_iter()
-            .map(|((file, line), objects)| StringLocation {
-                location: location(file, line),
-                objects,
-            });
+        let locations = by_place.into_iter().map(|((file, line), objects)| StringLocation {
+            location: location(file, line),
+            objects,
+        });
         let mut locations: Vec<StringLocation> = locations.collect();
         locations.sort_unstable_by(|a, b| {
-            b.objects
-                .cmp(&a.objects)
-                .then_with(|| a.location.cmp(&b.location))
+            b.objects.cmp(&a.objects).then_with(|| a.location.cmp(&b.location))
         });
-        StringReport {
-            value: row.value.clone(),
-            objects: row.objects,
-            locations,
-        }
+        StringReport { value: row.value.clone(), objects: row.objects, locations }
     }
 
     /// Names of the files with rows or strings in this profile, sorted.
     pub fn file_names(&self) -> Vec<&str> {
-        let sites = self
-            .rows
-            .iter()
-            .map(|row| self.frame(row.site as usize).file);
+        let sites = self.rows.iter().map(|row| self.frame(row.site as usize).file);
         let strings = self.strings_allocated.iter().chain(&self.strings_retained);
         let strings = strings.flat_map(|row| row.locations.iter().map(|location| location.0));
         distinct(sites.chain(strings), &self.files)
@@ -164,9 +147,7 @@ impl Profile {
         let strings = classes.is_none_or(|classes| classes.iter().any(|class| class == "String"));
         let keep_strings = |rows: &[StringRow]| -> Vec<StringRow> {
             if strings {
-                rows.iter()
-                    .filter_map(|row| filter_string(row, &keep_file))
-                    .collect()
+                rows.iter().filter_map(|row| filter_string(row, &keep_file)).collect()
             } else {
                 Vec::new()
             }
@@ -208,10 +189,7 @@ impl Profile {
 /// The names of `ids`, each once, in order.
 fn distinct(ids: impl Iterator<Item = u32>, names: &[String]) -> Vec<&str> {
     let ids: FxHashSet<u32> = ids.collect();
-    let mut names: Vec<&str> = ids
-        .into_iter()
-        .map(|id| named(&names[id as usize]))
-        .collect();
+    let mut names: Vec<&str> = ids.into_iter().map(|id| named(&names[id as usize])).collect();
     names.sort_unstable();
     names.dedup();
     names
@@ -231,15 +209,8 @@ fn kept(names: &[String], wanted: Option<&[String]>) -> Vec<bool> {
 
 /// `row` with only the locations in selected files.
 fn filter_string(row: &StringRow, keep_file: &[bool]) -> Option<StringRow> {
-    let locations = row
-        .locations
-        .iter()
-        .filter(|location| keep_file[location.0 as usize]);
+    let locations = row.locations.iter().filter(|location| keep_file[location.0 as usize]);
     let locations: Vec<(u32, u32, u64)> = locations.copied().collect();
     let objects: u64 = locations.iter().map(|location| location.2).sum();
-    (objects > 0).then(|| StringRow {
-        value: row.value.clone(),
-        objects,
-        locations,
-    })
+    (objects > 0).then(|| StringRow { value: row.value.clone(), objects, locations })
 }

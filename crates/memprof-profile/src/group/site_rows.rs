@@ -40,11 +40,7 @@ impl<'p> SiteRows<'p> {
     /// The sites of `profile`.
     pub fn new(profile: &'p Profile) -> Self {
         let lines = std::iter::repeat_with(OnceCell::new).take(profile.stacks.len());
-        SiteRows {
-            profile,
-            names: Names::new(profile),
-            lines: lines.collect(),
-        }
+        SiteRows { profile, names: Names::new(profile), lines: lines.collect() }
     }
 
     pub(super) fn names(&self) -> &Names<'p> {
@@ -71,12 +67,7 @@ impl<'p> SiteRows<'p> {
         let site = self.profile.stacks[row.site as usize];
         let frame = &self.profile.frames[site.frame as usize];
         let file = self.profile.file_name(frame);
-        (
-            file,
-            site.line,
-            named(&frame.method),
-            self.names.class(row.class),
-        )
+        (file, site.line, named(&frame.method), self.names.class(row.class))
     }
 
     /// Compares the lines of two stacks, innermost first.
@@ -132,10 +123,7 @@ impl<'p> SiteRows<'p> {
     /// A row with its names.
     pub fn whole_site(&self, row: &SiteRow) -> SiteReport {
         SiteReport {
-            stack: self
-                .stack(row)
-                .map(|node| self.line(node).to_owned())
-                .collect(),
+            stack: self.stack(row).map(|node| self.line(node).to_owned()).collect(),
             ..self.site(row)
         }
     }
@@ -200,8 +188,5 @@ fn ages(row: &SiteRow) -> AgesReport {
         0 => 0.0,
         freed => row.ages.sum as f64 / freed as f64,
     };
-    AgesReport {
-        mean,
-        max: row.ages.max,
-    }
+    AgesReport { mean, max: row.ages.max }
 }

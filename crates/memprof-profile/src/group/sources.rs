@@ -46,10 +46,7 @@ fn texts(path: &str, lines: &FxHashSet<u32>) -> BTreeMap<u32, String> {
     let wanted = numbered.filter(|(number, _)| lines.contains(number));
     let texts = wanted.map(|(number, text)| {
         let text = String::from_utf8_lossy(text);
-        (
-            number,
-            text.trim().chars().take(LONGEST).collect::<String>(),
-        )
+        (number, text.trim().chars().take(LONGEST).collect::<String>())
     });
     texts.filter(|(_, text)| !text.is_empty()).collect()
 }

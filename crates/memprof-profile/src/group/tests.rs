@@ -6,16 +6,11 @@ use crate::profile::{StackNode, StringRow};
 
 fn groups(kind: Kind, by: By, sort: Sort, limit: Option<usize>) -> Vec<(String, u64, u64)> {
     let rows = profile().group(kind, by, sort, limit);
-    rows.into_iter()
-        .map(|row| (row.label, row.amount.objects, row.amount.bytes))
-        .collect()
+    rows.into_iter().map(|row| (row.label, row.amount.objects, row.amount.bytes)).collect()
 }
 
 fn labels(by: By) -> Vec<String> {
-    groups(Kind::Allocated, by, Sort::Memory, None)
-        .into_iter()
-        .map(|row| row.0)
-        .collect()
+    groups(Kind::Allocated, by, Sort::Memory, None).into_iter().map(|row| row.0).collect()
 }
 
 fn strings(list: &[&str]) -> Vec<String> {
@@ -59,10 +54,7 @@ fn groups_by_each_name_most_first() {
     assert_eq!(labels(By::File), ["app.rb"]);
     assert_eq!(labels(By::Gem), ["other"]);
     assert_eq!(labels(By::Location), ["app.rb:22", "app.rb:3"]);
-    assert_eq!(
-        labels(By::Method),
-        ["Cache#fetch", "odd;\n\u{2028}\"name\" ü"]
-    );
+    assert_eq!(labels(By::Method), ["Cache#fetch", "odd;\n\u{2028}\"name\" ü"]);
 }
 
 #[test]
@@ -99,10 +91,7 @@ fn names_what_has_no_name() {
     profile.files = vec![String::new(); 4];
     profile.classes = vec![String::new(); 3];
     for by in [By::File, By::Class] {
-        assert_eq!(
-            profile.group(Kind::Allocated, by, Sort::Memory, None)[0].label,
-            NO_NAME
-        );
+        assert_eq!(profile.group(Kind::Allocated, by, Sort::Memory, None)[0].label, NO_NAME);
     }
     let locations = profile.group(Kind::Allocated, By::Location, Sort::Memory, None);
     assert_eq!(locations[0].label, "(no name):22");
@@ -118,10 +107,7 @@ fn lists_sites_with_stacks_innermost_first() {
         ("app.rb", 22, "Cache#fetch")
     );
     assert_eq!(site.class, "String");
-    assert_eq!(
-        (site.allocated, site.retained),
-        (Amount::new(5, 200), Amount::new(3, 120))
-    );
+    assert_eq!((site.allocated, site.retained), (Amount::new(5, 200), Amount::new(3, 120)));
     assert_eq!(site.ages, AgesReport { mean: 1.0, max: 1 });
     let stack = [
         "app.rb:22:in Array#map",
@@ -130,20 +116,13 @@ fn lists_sites_with_stacks_innermost_first() {
         "app.rb:1:in <main>",
     ];
     assert_eq!(site.stack, stack);
-    assert_eq!(
-        profile().sites(Sort::Objects, Some(1))[0].class,
-        "Odd;Class"
-    );
+    assert_eq!(profile().sites(Sort::Objects, Some(1))[0].class, "Odd;Class");
 }
 
 #[test]
 fn keeps_sites_apart_that_differ_in_the_stack() {
     let mut profile = profile();
-    profile.stacks.push(StackNode {
-        parent: None,
-        frame: 3,
-        line: 22,
-    });
+    profile.stacks.push(StackNode { parent: None, frame: 3, line: 22 });
     profile.rows[1].site = 7;
     profile.rows[1].stack = 7;
     assert_eq!(profile.sites(Sort::Memory, None).len(), 4);
@@ -152,17 +131,12 @@ fn keeps_sites_apart_that_differ_in_the_stack() {
 #[test]
 fn lists_strings_with_their_locations() {
     let rows = with_strings().strings(Kind::Allocated, None);
-    let values: Vec<(&str, u64)> = rows
-        .iter()
-        .map(|row| (row.value.as_str(), row.objects))
-        .collect();
+    let values: Vec<(&str, u64)> =
+        rows.iter().map(|row| (row.value.as_str(), row.objects)).collect();
     assert_eq!(values, [("c", 4), ("a", 3), ("b", 3)]);
     assert_eq!(
         rows[1].locations,
-        [StringLocation {
-            location: "app.rb:22".to_owned(),
-            objects: 3
-        }]
+        [StringLocation { location: "app.rb:22".to_owned(), objects: 3 }]
     );
     assert_eq!(with_strings().strings(Kind::Allocated, Some(1)).len(), 1);
     assert!(with_strings().strings(Kind::Freed, None).is_empty());
@@ -177,28 +151,16 @@ fn filters_by_names() {
     let strings_only = profile.filter(Some(&strings(&["app.rb"])), Some(&strings(&["String"])));
     assert_eq!(strings_only.class_names(), ["String"]);
     assert_eq!(strings_only.totals().allocated, Amount::new(5, 200));
-    let values: Vec<u64> = strings_only
-        .strings_allocated
-        .iter()
-        .map(|row| row.objects)
-        .collect();
+    let values: Vec<u64> = strings_only.strings_allocated.iter().map(|row| row.objects).collect();
     assert_eq!(values, [2, 3], "without those of rack.rb");
-    assert!(
-        profile
-            .filter(None, Some(&strings(&["Hash"])))
-            .strings_allocated
-            .is_empty()
-    );
+    assert!(profile.filter(None, Some(&strings(&["Hash"]))).strings_allocated.is_empty());
     assert_eq!(profile.filter(None, None), profile);
 }
 
 #[test]
 fn names_the_files_and_classes_in_use() {
     assert_eq!(profile().file_names(), ["app.rb"]);
-    assert_eq!(
-        with_strings().file_names(),
-        ["/g/gems/rack-3.1.0/lib/rack.rb", "app.rb"]
-    );
+    assert_eq!(with_strings().file_names(), ["/g/gems/rack-3.1.0/lib/rack.rb", "app.rb"]);
     assert_eq!(profile().class_names(), ["Hash", "Odd;Class", "String"]);
 }
 
@@ -209,10 +171,7 @@ fn becomes_json() {
     assert_eq!(json["meta"]["pid"], 42);
     assert_eq!(json["sites"].as_array().unwrap().len(), 3);
     assert_eq!(json["sites"][1]["ages"]["mean"], 1.0);
-    assert_eq!(
-        json["strings"]["retained"][0]["locations"][0]["location"],
-        "app.rb:22"
-    );
+    assert_eq!(json["strings"]["retained"][0]["locations"][0]["location"], "app.rb:22");
 }
 
 #[test]
@@ -254,10 +213,7 @@ fn joins_stacks_of_one_place() {
             let key = (&place.file, place.line, &place.class, &place.method);
             assert_eq!(expected[&key], amount(place));
         }
-        let order: Vec<u64> = places
-            .iter()
-            .map(|place| sort.measure(amount(place)))
-            .collect();
+        let order: Vec<u64> = places.iter().map(|place| sort.measure(amount(place))).collect();
         assert!(order.is_sorted_by(|a, b| a >= b), "{order:?}");
         let (all, first) = profile.places(kind, sort, 1);
         assert_eq!((all, first.as_slice()), (count, &places[..1]));

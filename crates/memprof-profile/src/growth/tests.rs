@@ -23,10 +23,7 @@ impl Random {
 
     /// Nearly normal: mean 0, standard deviation 1.
     fn normal(&mut self) -> f64 {
-        (0..12)
-            .map(|_| self.below(1 << 32) as f64 / (1u64 << 32) as f64)
-            .sum::<f64>()
-            - 6.0
+        (0..12).map(|_| self.below(1 << 32) as f64 / (1u64 << 32) as f64).sum::<f64>() - 6.0
     }
 }
 
@@ -34,9 +31,7 @@ const RUNS: u64 = 20;
 
 fn series(count: impl FnMut(u64) -> f64) -> Vec<u64> {
     let mut count = count;
-    (0..RUNS)
-        .map(|run| count(run).round().max(0.0) as u64)
-        .collect()
+    (0..RUNS).map(|run| count(run).round().max(0.0) as u64).collect()
 }
 
 /// The share of many random series that are reported to grow.
@@ -187,14 +182,7 @@ fn few_runs_give_no_verdict() {
     }
     assert_eq!(fit(&[]), Fit::default());
     assert_eq!(fit(&[5]), Fit::default());
-    assert_eq!(
-        fit(&[1, 3]),
-        Fit {
-            slope: 2.0,
-            low: 2.0,
-            grows: false
-        }
-    );
+    assert_eq!(fit(&[1, 3]), Fit { slope: 2.0, low: 2.0, grows: false });
     assert!(grows(&[1, 2, 3, 4]));
     assert!(grows(&[10, 12, 13, 15, 16]));
     assert!(!grows(&[1, 2, 2, 3, 4]), "one run of five added nothing");
@@ -280,20 +268,11 @@ fn naive(counts: &[u64]) -> Fit {
     let low = if n < 8 { all[0] } else { all[rank.max(1) - 1] };
     let before = middle(&theil(&counts[..n - n / 2]));
     let now = middle(&theil(&counts[n - n / 2..]));
-    let records: Vec<usize> = (0..n)
-        .filter(|&i| counts[..i].iter().all(|other| *other < counts[i]))
-        .collect();
-    let longest = records
-        .windows(2)
-        .map(|pair| pair[1] - pair[0])
-        .max()
-        .unwrap_or(0);
+    let records: Vec<usize> =
+        (0..n).filter(|&i| counts[..i].iter().all(|other| *other < counts[i])).collect();
+    let longest = records.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0);
     let rising = 4 * (records.len() - 1) >= n && n - 1 - records[records.len() - 1] <= 2 * longest;
-    Fit {
-        slope: middle(&all),
-        low,
-        grows: low > 0.0 && now > 0.0 && 2.0 * now >= before && rising,
-    }
+    Fit { slope: middle(&all), low, grows: low > 0.0 && now > 0.0 && 2.0 * now >= before && rising }
 }
 
 #[test]
@@ -303,9 +282,7 @@ fn agrees_with_the_naive_implementation() {
         let runs = random.range(4, 40);
         let slope = random.below(4);
         let noise = random.range(1, 30);
-        let counts: Vec<u64> = (0..runs)
-            .map(|run| slope * run + random.below(noise))
-            .collect();
+        let counts: Vec<u64> = (0..runs).map(|run| slope * run + random.below(noise)).collect();
         assert_eq!(fit(&counts), naive(&counts), "{counts:?}");
     }
 }

@@ -48,20 +48,18 @@ impl Recorder {
                 sum.add(Amount::new(amount.objects * scale, amount.bytes * scale));
             }
         }
-        let rows = rows
-            .into_iter()
-            .map(|((file, line, class, identity), row)| {
-                let [live, allocated, retained] = row;
-                CountRow {
-                    file: file.into(),
-                    line,
-                    class: class.into(),
-                    identity,
-                    live: live.objects,
-                    allocated,
-                    retained,
-                }
-            });
+        let rows = rows.into_iter().map(|((file, line, class, identity), row)| {
+            let [live, allocated, retained] = row;
+            CountRow {
+                file: file.into(),
+                line,
+                class: class.into(),
+                identity,
+                live: live.objects,
+                allocated,
+                retained,
+            }
+        });
         let mut rows: Vec<CountRow> = rows.collect();
         rows.sort_unstable_by(|a, b| key(a).cmp(&key(b)));
         rows
@@ -81,12 +79,7 @@ mod tests {
     #[test]
     fn anonymous_classes_of_one_name_have_a_row_each() {
         let mut recorder = Recorder::new(1);
-        let session = recorder.open(Options {
-            thread: None,
-            sample: 1,
-            stack: 1,
-            strings: false,
-        });
+        let session = recorder.open(Options { thread: None, sample: 1, stack: 1, strings: false });
         let segment = recorder.sessions.process_segment().unwrap();
         for (address, identity) in [(40, 0), (80, 1), (120, 2), (160, 2)] {
             let key = FrameKey {
@@ -99,27 +92,16 @@ mod tests {
             let place = recorder.sites.stack(None, frame, 7);
             let class = recorder.sites.anonymous_class("#<Class < Array>", identity);
             let stack = place;
-            let site = recorder.sites.site(Site {
-                class,
-                place,
-                stack,
-                caller: None,
-            });
+            let site = recorder.sites.site(Site { class, place, stack, caller: None });
             let cell = recorder.cell(segment, site);
             recorder.allocated(address, cell, || 40);
         }
         recorder.freed(160);
         let rows = recorder.counts(session, &Survivors::default());
-        let amounts = rows
-            .iter()
-            .map(|row| (row.identity, row.live, row.allocated));
+        let amounts = rows.iter().map(|row| (row.identity, row.live, row.allocated));
         assert_eq!(
             amounts.collect::<Vec<_>>(),
-            [
-                (0, 1, Amount::new(1, 0)),
-                (1, 1, Amount::new(1, 0)),
-                (2, 1, Amount::new(2, 40)),
-            ]
+            [(0, 1, Amount::new(1, 0)), (1, 1, Amount::new(1, 0)), (2, 1, Amount::new(2, 40)),]
         );
         assert_eq!((rows[0].file.as_str(), rows[0].line), ("app.rb", 7));
         assert_eq!(recorder.stats(session).len(), 1);

@@ -84,12 +84,7 @@ impl Recorder {
         });
         let place = self.sites.stack(None, frame, 0);
         let class = self.sites.class(FORGOTTEN);
-        self.sites.site(Site {
-            class,
-            place,
-            stack: place,
-            caller: None,
-        })
+        self.sites.site(Site { class, place, stack: place, caller: None })
     }
 }
 
@@ -101,12 +96,7 @@ mod tests {
     use crate::sessions::{Options, SessionId};
 
     fn open(recorder: &mut Recorder) -> SessionId {
-        recorder.open(Options {
-            thread: None,
-            sample: 1,
-            stack: 1,
-            strings: false,
-        })
+        recorder.open(Options { thread: None, sample: 1, stack: 1, strings: false })
     }
 
     fn allocate(recorder: &mut Recorder, address: u64, file: &str) {
@@ -120,12 +110,7 @@ mod tests {
         let place = recorder.sites.stack(None, frame, 1);
         let class = recorder.sites.class("String");
         let stack = place;
-        let site = recorder.sites.site(Site {
-            class,
-            place,
-            stack,
-            caller: None,
-        });
+        let site = recorder.sites.site(Site { class, place, stack, caller: None });
         let cell = recorder.cell(segment, site);
         recorder.allocated(address, cell, || 40);
     }

@@ -15,10 +15,7 @@ pub struct Generations {
 
 impl Default for Generations {
     fn default() -> Self {
-        Generations {
-            begun: Vec::new(),
-            step: 1,
-        }
+        Generations { begun: Vec::new(), step: 1 }
     }
 }
 
@@ -42,9 +39,7 @@ impl Generations {
 
     /// Start time of the generation or of one shortly before it; 0 if it is older than all stored ones.
     pub fn time(&self, generation: u32) -> u64 {
-        let after = self
-            .begun
-            .partition_point(|(begun, _)| *begun <= generation);
+        let after = self.begun.partition_point(|(begun, _)| *begun <= generation);
         let known = after.checked_sub(1).and_then(|index| self.begun.get(index));
         known.map_or(0, |(_, time)| *time)
     }
@@ -60,9 +55,7 @@ mod tests {
         for (generation, time) in [(3, 30), (3, 31), (5, 50)] {
             generations.push(generation, time);
         }
-        let times: Vec<u64> = (2..=6)
-            .map(|generation| generations.time(generation))
-            .collect();
+        let times: Vec<u64> = (2..=6).map(|generation| generations.time(generation)).collect();
         assert_eq!(times, [0, 30, 30, 50, 50]);
     }
 

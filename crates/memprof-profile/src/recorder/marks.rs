@@ -54,12 +54,7 @@ mod tests {
     use crate::sessions::{Options, SegmentId};
     use crate::sites::{FrameKey, Site, SiteId};
 
-    const OPTIONS: Options = Options {
-        thread: None,
-        sample: 1,
-        stack: 1,
-        strings: false,
-    };
+    const OPTIONS: Options = Options { thread: None, sample: 1, stack: 1, strings: false };
 
     fn site(recorder: &mut Recorder, class: &str) -> SiteId {
         let key = FrameKey {
@@ -71,12 +66,7 @@ mod tests {
         let (frame, _) = recorder.sites.frame(key);
         let place = recorder.sites.stack(None, frame, 7);
         let class = recorder.sites.class(class);
-        recorder.sites.site(Site {
-            class,
-            place,
-            stack: place,
-            caller: None,
-        })
+        recorder.sites.site(Site { class, place, stack: place, caller: None })
     }
 
     fn allocate(recorder: &mut Recorder, segment: SegmentId, site: SiteId, address: u64) {
@@ -124,10 +114,7 @@ mod tests {
         let process = recorder.open(OPTIONS);
         recorder.sessions.mark(1, 5);
         recorder.sessions.thread_started(1, 2);
-        let inner = recorder.open(Options {
-            thread: Some(2),
-            ..OPTIONS
-        });
+        let inner = recorder.open(Options { thread: Some(2), ..OPTIONS });
         recorder.finish(inner);
         recorder.close(inner);
         let string = site(&mut recorder, "String");

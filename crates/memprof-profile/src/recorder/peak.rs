@@ -107,20 +107,14 @@ impl Recorder {
         let mut watches = std::mem::take(&mut self.watches);
         let mut wanted = false;
         for (session, watch) in &mut watches {
-            let sample = self
-                .sessions
-                .options(*session)
-                .map_or(1, |options| options.sample);
+            let sample = self.sessions.options(*session).map_or(1, |options| options.sample);
             let slots = recorded * u64::from(sample);
             let moment = Moment { slots, ..moment };
             if let Some(noted) = watch.noted.as_mut().filter(|noted| !noted.swept) {
                 self.sweep_ended(noted);
             }
-            let least = if watch.last {
-                watch.highest
-            } else {
-                watch.highest + watch.highest / 100 * STEP
-            };
+            let least =
+                if watch.last { watch.highest } else { watch.highest + watch.highest / 100 * STEP };
             if moment.used() > least {
                 watch.highest = moment.used();
                 watch.noted = Some(self.note(*session, moment));
@@ -132,9 +126,7 @@ impl Recorder {
     }
 
     fn note(&self, session: SessionId, moment: Moment) -> Noted {
-        let cells = self
-            .cells_of(session)
-            .filter(|(_, cell, _)| cell.live() > 0);
+        let cells = self.cells_of(session).filter(|(_, cell, _)| cell.live() > 0);
         let cells = cells.map(|(id, cell, scale)| NotedCell {
             id,
             site: cell.site,
@@ -142,26 +134,16 @@ impl Recorder {
             live: cell.live(),
             freed: cell.freed,
         });
-        Noted {
-            moment,
-            generation: self.generation,
-            cells: cells.collect(),
-            swept: false,
-        }
+        Noted { moment, generation: self.generation, cells: cells.collect(), swept: false }
     }
 
     fn sweep_ended(&self, noted: &mut Noted) {
         noted.swept = true;
         for noted in &mut noted.cells {
-            let now = self
-                .cells
-                .get(noted.id)
-                .filter(|cell| cell.site == noted.site);
+            let now = self.cells.get(noted.id).filter(|cell| cell.site == noted.site);
             let now = now.map_or(noted.freed, |cell| cell.freed);
             noted.freed = Amount::new(
-                now.objects
-                    .saturating_sub(noted.freed.objects)
-                    .min(noted.live),
+                now.objects.saturating_sub(noted.freed.objects).min(noted.live),
                 now.bytes.saturating_sub(noted.freed.bytes),
             );
         }
@@ -206,10 +188,7 @@ impl Recorder {
             sites.entry(cell.site).or_default().add(amount);
         }
         if let Some(watch) = self.watches.get_mut(&session) {
-            watch.peak = Some(Peak {
-                moment: noted.moment,
-                sites,
-            });
+            watch.peak = Some(Peak { moment: noted.moment, sites });
         }
     }
 

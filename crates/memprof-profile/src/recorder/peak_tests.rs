@@ -16,12 +16,7 @@ impl Heap {
         let mut recorder = Recorder::new(7);
         let session = recorder.open(options(None));
         recorder.watch_peak(session);
-        Heap {
-            recorder,
-            session,
-            generation: 0,
-            objects: FxHashMap::default(),
-        }
+        Heap { recorder, session, generation: 0, objects: FxHashMap::default() }
     }
 
     fn allocate(&mut self, line: u32, addresses: std::ops::Range<u64>, bytes: u64) {
@@ -33,10 +28,7 @@ impl Heap {
 
     /// A GC that frees some objects; the process uses `malloc` bytes when it starts.
     fn collect(&mut self, malloc: u64, garbage: std::ops::Range<u64>) {
-        let moment = Moment {
-            malloc: Some(malloc),
-            ..Moment::default()
-        };
+        let moment = Moment { malloc: Some(malloc), ..Moment::default() };
         self.recorder.collection_starts(moment);
         self.generation += 1;
         self.recorder.set_generation(self.generation, 0);
@@ -53,8 +45,7 @@ impl Heap {
             for (address, bytes) in &self.objects {
                 let record = self.recorder.record(*address).expect("a record");
                 if self.recorder.allocated_by(generation, record) {
-                    self.recorder
-                        .survives(&mut survivors, record, *bytes, || None);
+                    self.recorder.survives(&mut survivors, record, *bytes, || None);
                 }
             }
             self.recorder.measured(session, &survivors);
@@ -64,8 +55,7 @@ impl Heap {
     /// Line, objects and bytes at the peak, by line.
     fn peak(&self) -> Vec<(u32, u64, u64)> {
         let profile: Profile =
-            self.recorder
-                .profile(self.session, &Survivors::default(), Meta::default());
+            self.recorder.profile(self.session, &Survivors::default(), Meta::default());
         let rows = profile.rows.iter().filter(|row| !row.peak.is_none());
         let mut rows: Vec<_> = rows
             .map(|row| {

@@ -33,9 +33,7 @@ impl<'a> ProfileBuilder<'a> {
         SiteRow {
             site: self.stack(site.place),
             stack: self.stack(site.stack),
-            class: self
-                .classes
-                .intern(self.sites.class_name(site.class).to_owned()),
+            class: self.classes.intern(self.sites.class_name(site.class).to_owned()),
             allocated: Amount::default(),
             retained: Amount::default(),
             freed: Amount::default(),
@@ -66,11 +64,7 @@ impl<'a> ProfileBuilder<'a> {
                 first_line: key.first_line,
                 native: key.native.is_some(),
             });
-            let copy = self.stacks.intern(StackNode {
-                parent,
-                frame,
-                line: node.line,
-            });
+            let copy = self.stacks.intern(StackNode { parent, frame, line: node.line });
             self.copied.insert(id, copy);
             parent = Some(copy);
         }

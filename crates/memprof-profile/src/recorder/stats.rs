@@ -138,13 +138,7 @@ impl Rows {
             self.texts.push('\n');
             let (file, line, class) = place;
             let text = start..self.texts.len();
-            self.rows.push(Row {
-                objects: 0,
-                file,
-                line,
-                class,
-                text,
-            });
+            self.rows.push(Row { objects: 0, file, line, class, text });
         }
         let index = id.0 as usize;
         if self.of_site.len() <= index {
@@ -171,9 +165,7 @@ impl Rows {
             order.truncate(limit);
         }
         order.sort_unstable();
-        (order.into_iter())
-            .map(|(Reverse(objects), _, _, _, number)| (objects, number))
-            .collect()
+        (order.into_iter()).map(|(Reverse(objects), _, _, _, number)| (objects, number)).collect()
     }
 
     fn text(&self, row: u32) -> &str {

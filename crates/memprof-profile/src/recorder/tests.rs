@@ -18,30 +18,15 @@ impl Random {
 }
 
 pub(super) fn options(thread: Option<u64>) -> Options {
-    Options {
-        thread,
-        sample: 1,
-        stack: 1,
-        strings: true,
-    }
+    Options { thread, sample: 1, stack: 1, strings: true }
 }
 
 fn site(recorder: &mut Recorder, line: u32) -> SiteId {
-    let key = FrameKey {
-        file: "app.rb".into(),
-        label: "work".into(),
-        first_line: 1,
-        native: None,
-    };
+    let key = FrameKey { file: "app.rb".into(), label: "work".into(), first_line: 1, native: None };
     let (frame, _) = recorder.sites.frame(key);
     let place = recorder.sites.stack(None, frame, line);
     let class = recorder.sites.class("Object");
-    recorder.sites.site(Site {
-        class,
-        place,
-        stack: place,
-        caller: None,
-    })
+    recorder.sites.site(Site { class, place, stack: place, caller: None })
 }
 
 pub(super) fn allocate(recorder: &mut Recorder, thread: u64, address: u64, line: u32) {
@@ -66,12 +51,8 @@ impl Naive {
     fn allocate(&mut self, thread: u64, address: u64, line: u32) {
         self.free(address);
         let sees = |scope: &Option<u64>| scope.is_none_or(|scope| scope == thread);
-        let seen = self
-            .recording
-            .iter()
-            .filter(|(_, scope)| sees(scope))
-            .map(|(id, _)| *id)
-            .collect();
+        let seen =
+            self.recording.iter().filter(|(_, scope)| sees(scope)).map(|(id, _)| *id).collect();
         self.objects.insert(address, (line, seen));
     }
 
@@ -90,10 +71,7 @@ impl Naive {
     }
 
     fn freed(&self, id: SessionId) -> u64 {
-        self.gone
-            .iter()
-            .filter(|(_, seen)| seen.contains(&id))
-            .count() as u64
+        self.gone.iter().filter(|(_, seen)| seen.contains(&id)).count() as u64
     }
 }
 
@@ -216,18 +194,10 @@ fn keeps_the_values_of_strings_that_live_and_die() {
     }
     let profile = recorder.profile(id, &survivors, Meta::default());
     let values = |rows: &[StringRow]| {
-        rows.iter()
-            .map(|row| (row.value.clone(), row.objects))
-            .collect::<Vec<_>>()
+        rows.iter().map(|row| (row.value.clone(), row.objects)).collect::<Vec<_>>()
     };
-    assert_eq!(
-        values(&profile.strings_allocated),
-        [("abc".into(), 2), ("x\\xFF".into(), 1)]
-    );
-    assert_eq!(
-        values(&profile.strings_retained),
-        [("abc".into(), 1), ("x\\xFF".into(), 1)]
-    );
+    assert_eq!(values(&profile.strings_allocated), [("abc".into(), 2), ("x\\xFF".into(), 1)]);
+    assert_eq!(values(&profile.strings_retained), [("abc".into(), 1), ("x\\xFF".into(), 1)]);
     assert_eq!(
         profile.rows[0].allocated,
         Amount::new(3, 240),
@@ -261,10 +231,7 @@ fn short_sessions_sample_each_object_alike() {
     let mut recorder = Recorder::new(1);
     let mut seen = [0u64; LINES as usize];
     for _ in 0..REQUESTS {
-        let id = recorder.open(Options {
-            sample: 100,
-            ..options(None)
-        });
+        let id = recorder.open(Options { sample: 100, ..options(None) });
         let mut next = u64::from(recorder.sample_gap());
         while next < LINES {
             seen[next as usize] += 1;
@@ -291,10 +258,7 @@ fn keeps_sites_but_no_numbers_when_the_last_session_closes() {
         assert_eq!(rows.len(), 1);
         assert_eq!(rows[0].objects, request % 5 + 1);
         let text = recorder.stats_text(id, None, "head\n");
-        assert_eq!(
-            text,
-            format!("head\n{:>7} app.rb:3:Object\n", request % 5 + 1)
-        );
+        assert_eq!(text, format!("head\n{:>7} app.rb:3:Object\n", request % 5 + 1));
         recorder.close(id);
         assert_eq!((recorder.live_objects(), recorder.cells.len()), (0, 0));
     }
@@ -341,12 +305,7 @@ fn orders_rows_by_names_that_it_met_in_other_sessions() {
             let (frame, _) = recorder.sites.frame(key);
             let place = (recorder.sites).stack(None, frame, random.below(3) as u32);
             let class = recorder.sites.class(&class);
-            let site = recorder.sites.site(Site {
-                class,
-                place,
-                stack: place,
-                caller: None,
-            });
+            let site = recorder.sites.site(Site { class, place, stack: place, caller: None });
             let cell = recorder.cell(segment, site);
             recorder.allocated(40 * object, cell, || 40);
         }
@@ -358,15 +317,11 @@ fn orders_rows_by_names_that_it_met_in_other_sessions() {
         });
         assert_eq!(rows, sorted);
         assert_eq!(rows.iter().map(|row| row.objects).sum::<u64>(), 40);
-        let distinct: BTreeSet<_> = (rows.iter())
-            .map(|row| (&row.file, row.line, &row.class))
-            .collect();
+        let distinct: BTreeSet<_> =
+            (rows.iter()).map(|row| (&row.file, row.line, &row.class)).collect();
         assert_eq!(distinct.len(), rows.len());
         let line = |row: &StatsRow| {
-            format!(
-                "{:>7} {}:{}:{}\n",
-                row.objects, row.file, row.line, row.class
-            )
+            format!("{:>7} {}:{}:{}\n", row.objects, row.file, row.line, row.class)
         };
         let text: String = rows.iter().take(7).map(line).collect();
         assert_eq!(recorder.stats_text(id, Some(7), ""), text);
@@ -382,10 +337,7 @@ fn an_object_that_gets_a_class_counts_as_if_it_had_been_allocated_with_it() {
     let first = site(&mut recorder, 1);
     let named = recorder.sites.get(first).unwrap();
     let hidden = recorder.sites.class("<string>");
-    let hidden = recorder.sites.site(Site {
-        class: hidden,
-        ..named
-    });
+    let hidden = recorder.sites.site(Site { class: hidden, ..named });
     let cell = recorder.cell(segment, hidden);
     for address in [40, 80, 120] {
         recorder.allocated(address, cell, || 40);
@@ -411,17 +363,11 @@ fn an_object_that_gets_a_class_counts_as_if_it_had_been_allocated_with_it() {
         rows.into_iter().map(row).collect()
     };
     let row = |class: &str, live, allocated| (class.to_owned(), live, allocated);
-    assert_eq!(
-        counts(&recorder),
-        [row("<string>", 2, 2), row("Object", 2, 2)]
-    );
+    assert_eq!(counts(&recorder), [row("<string>", 2, 2), row("Object", 2, 2)]);
     for address in [40, 80, 160] {
         recorder.freed(address);
     }
-    assert_eq!(
-        counts(&recorder),
-        [row("<string>", 1, 2), row("Object", 0, 2)]
-    );
+    assert_eq!(counts(&recorder), [row("<string>", 1, 2), row("Object", 0, 2)]);
     recorder.close(outer);
     assert_eq!(recorder.live_objects(), 0);
 }

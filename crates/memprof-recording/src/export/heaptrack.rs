@@ -84,14 +84,9 @@ impl Lines<'_> {
                 self.frames += 1;
                 // Ruby frames have no address, so a number distinguishes them.
                 let number = self.frames;
-                writeln!(
-                    self.out,
-                    "i {number:x} {module:x} {function:x} {file:x} {line:x}"
-                )
+                writeln!(self.out, "i {number:x} {module:x} {function:x} {file:x} {line:x}")
             }
-            Record::NativeFrame {
-                address, module, ..
-            } => {
+            Record::NativeFrame { address, module, .. } => {
                 self.frames += 1;
                 let module = self.string(&String::from_utf8_lossy(module))?;
                 let mut line = format!("i {address:x} {module:x}");

@@ -40,24 +40,12 @@ pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     for (ms, bytes) in first {
         snapshot(out, &mut number, (*ms, *bytes), summary, Contents::None)?;
     }
-    snapshot(
-        out,
-        &mut number,
-        peak,
-        summary,
-        Contents::Of(Value::Peak, "peak"),
-    )?;
+    snapshot(out, &mut number, peak, summary, Contents::Of(Value::Peak, "peak"))?;
     for (ms, bytes) in rest {
         snapshot(out, &mut number, (*ms, *bytes), summary, Contents::None)?;
     }
     let end = (summary.ms.max(peak.0), summary.total.leaked_bytes);
-    snapshot(
-        out,
-        &mut number,
-        end,
-        summary,
-        Contents::Of(Value::Leaked, "detailed"),
-    )
+    snapshot(out, &mut number, end, summary, Contents::Of(Value::Leaked, "detailed"))
 }
 
 fn snapshot(
@@ -68,10 +56,7 @@ fn snapshot(
     contents: Contents,
 ) -> io::Result<()> {
     writeln!(out, "{RULE}\nsnapshot={number}\n{RULE}")?;
-    writeln!(
-        out,
-        "time={ms}\nmem_heap_B={bytes}\nmem_heap_extra_B=0\nmem_stacks_B=0"
-    )?;
+    writeln!(out, "time={ms}\nmem_heap_B={bytes}\nmem_heap_extra_B=0\nmem_stacks_B=0")?;
     *number += 1;
     let Contents::Of(value, kind) = contents else {
         return writeln!(out, "heap_tree=empty");
@@ -91,19 +76,12 @@ fn write_branch(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let branch = tree.branch(at);
-    let children = if depth < DEPTH {
-        tree.children(at, least)
-    } else {
-        Children::default()
-    };
+    let children = if depth < DEPTH { tree.children(at, least) } else { Children::default() };
     let count = children.shown.len() + usize::from(children.others > 0);
     let (indent, bytes) = (" ".repeat(depth), branch.bytes);
     write!(out, "{indent}n{count}: {bytes} ")?;
     match tree.frame(at) {
-        None => writeln!(
-            out,
-            "(heap allocation functions) malloc/new/new[], --alloc-fns, etc."
-        )?,
+        None => writeln!(out, "(heap allocation functions) malloc/new/new[], --alloc-fns, etc.")?,
         Some(frame) => {
             let (label, location) = (one_line(&frame.label()), one_line(&frame.location()));
             writeln!(out, "0x0: {label} ({location})")?;
@@ -115,10 +93,7 @@ fn write_branch(
     if children.others > 0 {
         let (places, sum) = (children.others, children.other_bytes);
         let word = if places == 1 { "place" } else { "places" };
-        writeln!(
-            out,
-            "{indent} n0: {sum} in {places} {word}, below massif's threshold (1.00%)"
-        )?;
+        writeln!(out, "{indent} n0: {sum} in {places} {word}, below massif's threshold (1.00%)")?;
     }
     Ok(())
 }

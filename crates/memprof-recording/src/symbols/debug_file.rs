@@ -11,13 +11,11 @@ use super::elf_file::{Elf, ElfFile, open};
 /// The file for a library: by build id, or by its debug link.
 pub fn find(library: &Path, elf: &Elf<'_>, debug_files: &Path) -> Option<ElfFile> {
     let id = elf.build_id();
-    let by_id = id
-        .and_then(|id| by_build_id(debug_files, id))
-        .and_then(|path| {
-            let file = ElfFile::open(&path)?;
-            let is_same = file.parse()?.build_id() == id;
-            is_same.then_some(file)
-        });
+    let by_id = id.and_then(|id| by_build_id(debug_files, id)).and_then(|path| {
+        let file = ElfFile::open(&path)?;
+        let is_same = file.parse()?.build_id() == id;
+        is_same.then_some(file)
+    });
     by_id.or_else(|| by_link(library, elf, debug_files))
 }
 

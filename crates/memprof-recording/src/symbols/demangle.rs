@@ -94,9 +94,7 @@ mod tests {
                 1 => "S_IS0_S0_E".to_owned(),
                 _ => format!(
                     "S_IS{}_S{0}_E",
-                    char::from_digit(number - 1, 36)
-                        .unwrap_or('Z')
-                        .to_ascii_uppercase()
+                    char::from_digit(number - 1, 36).unwrap_or('Z').to_ascii_uppercase()
                 ),
             })
             .collect();

@@ -91,10 +91,7 @@ pub fn open(path: &Path) -> Option<File> {
 impl ElfFile {
     /// None if it cannot be read, or is not a regular file.
     pub fn open(path: &Path) -> Option<ElfFile> {
-        Some(ElfFile {
-            cache: ReadCache::new(open(path)?),
-            left: Cell::new(MOST_BYTES_OF_FILE),
-        })
+        Some(ElfFile { cache: ReadCache::new(open(path)?), left: Cell::new(MOST_BYTES_OF_FILE) })
     }
 
     /// None if it is not a 64-bit ELF file.
@@ -103,12 +100,7 @@ impl ElfFile {
         let header = Header::parse(data).ok()?;
         let endian = header.endian().ok()?;
         let sections = header.sections(endian, data).ok()?;
-        Some(Elf {
-            data,
-            endian,
-            header,
-            sections,
-        })
+        Some(Elf { data, endian, header, sections })
     }
 }
 
@@ -116,9 +108,7 @@ impl<'d> Elf<'d> {
     /// Base address of the first loaded segment, without relocation.
     pub fn base(&self) -> Option<u64> {
         let segments = self.header.program_headers(self.endian, self.data).ok()?;
-        let loaded = segments
-            .iter()
-            .filter(|segment| segment.p_type(self.endian) == elf::PT_LOAD);
+        let loaded = segments.iter().filter(|segment| segment.p_type(self.endian) == elf::PT_LOAD);
         let first = loaded.map(|segment| segment.p_vaddr(self.endian)).min()?;
         Some(first / PAGE * PAGE)
     }
@@ -174,9 +164,7 @@ impl<'d> Elf<'d> {
         let (_, section) = (self.sections).section_by_name(self.endian, b".gnu_debuglink")?;
         let bytes = section.data(self.endian, self.data).ok()?;
         let name = bytes.split(|&byte| byte == 0).next()?;
-        let checksum = bytes
-            .get((name.len() + 1).next_multiple_of(4)..)?
-            .first_chunk()?;
+        let checksum = bytes.get((name.len() + 1).next_multiple_of(4)..)?.first_chunk()?;
         Some((name, u32::from_le_bytes(*checksum)))
     }
 
@@ -202,13 +190,12 @@ impl<'d> Elf<'d> {
         let packed = self.data.read_bytes_at(offset, length).ok()?;
         let mut bytes = Vec::new();
         match header.ch_type(self.endian) {
-            elf::ELFCOMPRESS_ZLIB => flate2::read::ZlibDecoder::new(packed)
-                .take(size)
-                .read_to_end(&mut bytes),
-            elf::ELFCOMPRESS_ZSTD => zstd::Decoder::new(packed)
-                .ok()?
-                .take(size)
-                .read_to_end(&mut bytes),
+            elf::ELFCOMPRESS_ZLIB => {
+                flate2::read::ZlibDecoder::new(packed).take(size).read_to_end(&mut bytes)
+            }
+            elf::ELFCOMPRESS_ZSTD => {
+                zstd::Decoder::new(packed).ok()?.take(size).read_to_end(&mut bytes)
+            }
             _ => return None,
         }
         .ok()?;

@@ -28,9 +28,7 @@ pub fn find(elf: &Elf<'_>, lines: &mut [Line]) -> Option<()> {
     let debug_line = DebugLine::new(&table, LittleEndian);
     let mut offset = 0;
     while offset < table.len() {
-        let program = debug_line
-            .program(DebugLineOffset(offset), ADDRESS_SIZE, None, None)
-            .ok()?;
+        let program = debug_line.program(DebugLineOffset(offset), ADDRESS_SIZE, None, None).ok()?;
         let header = program.header();
         offset = offset
             .checked_add(usize::from(header.format().initial_length_size()))?
@@ -77,9 +75,7 @@ fn path(
     let file = header.file(file)?;
     let name = text(file.path_name())?;
     let directory = file.directory(header).and_then(text);
-    let path = directory.map_or_else(
-        || name.clone().into(),
-        |directory| Path::new(&directory).join(&name),
-    );
+    let path = directory
+        .map_or_else(|| name.clone().into(), |directory| Path::new(&directory).join(&name));
     Some(path.to_string_lossy().into_owned())
 }

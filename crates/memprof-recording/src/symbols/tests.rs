@@ -39,24 +39,14 @@ impl Library {
 
     fn run(&self, command: &str, arguments: &[&str]) -> Option<String> {
         let mut command = Command::new(command);
-        let output = command
-            .args(arguments)
-            .current_dir(self.directory.path())
-            .output()
-            .ok()?;
-        output
-            .status
-            .success()
-            .then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+        let output = command.args(arguments).current_dir(self.directory.path()).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
     /// Start address of a function.
     fn start(&self, function: &str) -> u64 {
         let lines = self.run("nm", &["lib.so"]).unwrap();
-        let line = lines
-            .lines()
-            .find(|line| line.ends_with(&format!(" {function}")))
-            .unwrap();
+        let line = lines.lines().find(|line| line.ends_with(&format!(" {function}"))).unwrap();
         u64::from_str_radix(line.split(' ').next().unwrap(), 16).unwrap()
     }
 
@@ -72,8 +62,7 @@ impl Library {
     }
 
     fn strip(&self, arguments: &[&str]) {
-        self.run("objcopy", &["--only-keep-debug", "lib.so", "lib.debug"])
-            .unwrap();
+        self.run("objcopy", &["--only-keep-debug", "lib.so", "lib.debug"]).unwrap();
         self.run("strip", &["--strip-all", "lib.so"]).unwrap();
         self.run("objcopy", arguments).unwrap();
     }
@@ -103,18 +92,9 @@ fn finds_names_in_the_library_or_in_its_debug_file() {
         library.frame(hidden + 2, "", 0),
         library.frame(exported + 3, "exported", 3),
         library.frame(8, "", 0),
-        Frame::Ruby {
-            path: "/app.rb".into(),
-            line: 1,
-            method: "run".into(),
-        },
+        Frame::Ruby { path: "/app.rb".into(), line: 1, method: "run".into() },
     ];
-    let expected = [
-        name("hidden", 2),
-        name("exported", 3),
-        name("", 0),
-        name("run", 0),
-    ];
+    let expected = [name("hidden", 2), name("exported", 3), name("", 0), name("run", 0)];
     let none = library.directory.path().join("none");
     assert_eq!(named(&frames, &none), expected);
 
@@ -127,12 +107,7 @@ fn finds_names_in_the_library_or_in_its_debug_file() {
     for directory in [root.join(".debug"), mirrored] {
         fs::create_dir_all(&directory).unwrap();
         let _ = fs::rename(root.join("lib.debug"), directory.join("lib.debug"));
-        assert_eq!(
-            named(&frames, &elsewhere),
-            expected,
-            "{}",
-            directory.display()
-        );
+        assert_eq!(named(&frames, &elsewhere), expected, "{}", directory.display());
         fs::rename(directory.join("lib.debug"), root.join("lib.debug")).unwrap();
     }
     let mut damaged = fs::read(root.join("lib.debug")).unwrap();
@@ -168,9 +143,7 @@ fn finds_lines_in_the_library_or_in_its_debug_file() {
     assert_eq!(sources(&frames, &none), expected);
     for flags in [["-gdwarf-4", "-gz=none"], ["-gdwarf-5", "-gz=zlib"]] {
         let built = ["-g", "-O1", "-shared", "-fPIC", "-o", "lib.so", "lib.c"];
-        library
-            .run("cc", &[&flags[..], &built[..]].concat())
-            .unwrap();
+        library.run("cc", &[&flags[..], &built[..]].concat()).unwrap();
         assert_eq!(sources(&frames, &none), expected, "{flags:?}");
     }
     library.strip(&["--add-gnu-debuglink=lib.debug", "lib.so"]);
@@ -193,11 +166,7 @@ fn by_addr2line(library: &Library, address: u64) -> Option<Vec<(String, String)>
     let said = library.run("addr2line", &["-f", "-i", "-s", "-e", "lib.so", &address])?;
     let lines: Vec<&str> = said.lines().collect();
     let pairs = lines.chunks_exact(2);
-    Some(
-        pairs
-            .map(|pair| (pair[0].to_owned(), pair[1].to_owned()))
-            .collect(),
-    )
+    Some(pairs.map(|pair| (pair[0].to_owned(), pair[1].to_owned())).collect())
 }
 
 #[test]
@@ -215,19 +184,13 @@ fn finds_functions_in_functions() {
             let Some(expected) = by_addr2line(&library, offset) else {
                 return;
             };
-            if expected
-                .last()
-                .is_none_or(|(function, _)| function != "outer")
-            {
+            if expected.last().is_none_or(|(function, _)| function != "outer") {
                 break;
             }
             let frames = vec![library.frame(offset, "outer", offset - outer)];
             let mut stacks = Stacks {
                 frames,
-                nodes: vec![Node {
-                    parent: None,
-                    frame: 0,
-                }],
+                nodes: vec![Node { parent: None, frame: 0 }],
                 counts: vec![(0, Counts::default())],
             };
             stacks.name();
@@ -263,20 +226,12 @@ fn callers_and_callees_stay_beside_functions_in_functions() {
     let Some(offset) = (outer + 1..outer + 40).find(deep) else {
         return;
     };
-    let ruby = |method: &str| Frame::Ruby {
-        path: "/app.rb".into(),
-        line: 1,
-        method: method.into(),
-    };
+    let ruby =
+        |method: &str| Frame::Ruby { path: "/app.rb".into(), line: 1, method: method.into() };
     let node = |parent, frame| Node { parent, frame };
     let mut stacks = Stacks {
         frames: vec![ruby("run"), library.frame(offset, "", 0), ruby("called")],
-        nodes: vec![
-            node(None, 0),
-            node(Some(0), 1),
-            node(Some(1), 2),
-            node(None, 1),
-        ],
+        nodes: vec![node(None, 0), node(Some(0), 1), node(Some(1), 2), node(None, 1)],
         counts: [1, 2, 3].map(|node| (node, Counts::default())).to_vec(),
     };
     stacks.name();
@@ -289,22 +244,11 @@ fn callers_and_callees_stay_beside_functions_in_functions() {
     };
     let names: Vec<String> = stacks.counts.iter().map(|(node, _)| names(*node)).collect();
     let within = "inner middle outer";
-    assert_eq!(
-        names,
-        [
-            format!("{within} run"),
-            format!("called {within} run"),
-            within.to_owned()
-        ]
-    );
+    assert_eq!(names, [format!("{within} run"), format!("called {within} run"), within.to_owned()]);
     let innermost = stacks.frame(stacks.counts[0].0);
     assert_eq!(innermost.label(), "inner (lib.so, lib.c:4)");
     let place = format!("{}(inner) [", library.path.display());
-    assert!(
-        innermost.location().starts_with(&place),
-        "{}",
-        innermost.location()
-    );
+    assert!(innermost.location().starts_with(&place), "{}", innermost.location());
 }
 
 #[test]
@@ -316,28 +260,14 @@ fn finds_a_debug_file_by_the_id_of_the_build() {
     library.strip(&["--remove-section=.none", "lib.so"]);
     let root = library.directory.path();
     let notes = library.run("readelf", &["-n", "lib.so"]).unwrap();
-    let id = notes
-        .lines()
-        .find_map(|line| line.trim().strip_prefix("Build ID: "))
-        .unwrap();
+    let id = notes.lines().find_map(|line| line.trim().strip_prefix("Build ID: ")).unwrap();
     let directory = root.join("debug/.build-id").join(&id[..2]);
     fs::create_dir_all(&directory).unwrap();
     let file = directory.join(format!("{}.debug", &id[2..]));
     assert_eq!(named(&frames, &root.join("debug")), [name("", 0)]);
     // From another build.
     let other = Library::new().unwrap();
-    other.run(
-        "cc",
-        &[
-            "-shared",
-            "-fPIC",
-            "-Wl,--build-id=sha1",
-            "-DX",
-            "-o",
-            "lib.so",
-            "lib.c",
-        ],
-    );
+    other.run("cc", &["-shared", "-fPIC", "-Wl,--build-id=sha1", "-DX", "-o", "lib.so", "lib.c"]);
     fs::copy(&other.path, &file).unwrap();
     assert_eq!(named(&frames, &root.join("debug")), [name("", 0)]);
     fs::copy(root.join("lib.debug"), &file).unwrap();

@@ -13,11 +13,7 @@ pub(super) struct Scanner<'a> {
 
 impl<'a> Scanner<'a> {
     pub fn new(sql: &'a [u8], dialect: Dialect) -> Scanner<'a> {
-        Scanner {
-            sql,
-            at: 0,
-            dialect,
-        }
+        Scanner { sql, at: 0, dialect }
     }
 
     /// Whether a double-quoted text may be a string, although it usually is a name.
@@ -53,9 +49,9 @@ impl<'a> Scanner<'a> {
             (b'.', b'0'..=b'9') if !is_behind_name(written, rest, self.sql) => self.number(0),
             (b'0'..=b'9', _) => self.number(0),
             (b'-' | b'+', b'0'..=b'9' | b'.') if is_sign(written) => self.number(1),
-            _ if first.is_ascii_whitespace() => self.take(Part::Blank, |byte| {
-                byte.is_ascii_whitespace() || byte == 0x0b
-            }),
+            _ if first.is_ascii_whitespace() => {
+                self.take(Part::Blank, |byte| byte.is_ascii_whitespace() || byte == 0x0b)
+            }
             _ if is_letter(first) => self.name(),
             _ => {
                 self.at += 1;
@@ -147,18 +143,13 @@ impl<'a> Scanner<'a> {
     /// `$$text$$` and `$tag$text$tag$`.
     fn dollar_quoted(&mut self) -> Part<'a> {
         let rest = self.rest();
-        let size = rest[1..]
-            .iter()
-            .take_while(|&&byte| is_in_tag(byte))
-            .count();
+        let size = rest[1..].iter().take_while(|&&byte| is_in_tag(byte)).count();
         if rest.get(size + 1) != Some(&b'$') {
             self.at += 1;
             return Part::Symbol(b'$');
         }
         let tag = &rest[..size + 2];
-        let end = rest[tag.len()..]
-            .windows(tag.len())
-            .position(|bytes| bytes == tag);
+        let end = rest[tag.len()..].windows(tag.len()).position(|bytes| bytes == tag);
         match end {
             Some(end) => {
                 self.at += end + 2 * tag.len();
@@ -214,9 +205,7 @@ impl<'a> Scanner<'a> {
             b'<' => b'>',
             other => other,
         };
-        let end = rest[1..]
-            .windows(2)
-            .position(|pair| pair == [closing, b'\'']);
+        let end = rest[1..].windows(2).position(|pair| pair == [closing, b'\'']);
         match end {
             Some(end) => {
                 self.at += prefix + end + 4;
@@ -249,8 +238,5 @@ fn is_sign(written: &[u8]) -> bool {
 fn is_behind_name(written: &[u8], rest: &[u8], sql: &[u8]) -> bool {
     let before = sql.len() - rest.len();
     let adjacent = before > 0 && !sql[before - 1].is_ascii_whitespace();
-    adjacent
-        && written
-            .last()
-            .is_some_and(|&last| is_in_name(last) || b"\"`])".contains(&last))
+    adjacent && written.last().is_some_and(|&last| is_in_name(last) || b"\"`])".contains(&last))
 }

@@ -27,14 +27,10 @@ fn convert(ruby: &Ruby, path: PathBuf, descriptor: i32, options: RHash) -> Resul
             compression: word(ruby, options, "compression")?,
             ruby: heap::binding::version(ruby),
         },
-        Values {
-            policy: word::<Policy>(ruby, options, "values")?,
-            key: key(),
-        },
+        Values { policy: word::<Policy>(ruby, options, "values")?, key: key() },
     );
-    let result = job::run(ruby, "convert", move |abandoned| {
-        run(&path, output, options, &abandoned)
-    })?;
+    let result =
+        job::run(ruby, "convert", move |abandoned| run(&path, output, options, &abandoned))?;
     match result {
         Ok((outcome, bytes)) => to_hash(ruby, &outcome, bytes),
         Err(error) => Err(of_input(ruby, &error)),

@@ -7,10 +7,8 @@ use crate::vm::{census, tracker};
 
 pub fn init(native: RModule) -> Result<(), Error> {
     census::init();
-    native.define_singleton_method(
-        "stack_checks",
-        function!(crate::vm::stack_checks::counted, 0),
-    )?;
+    native
+        .define_singleton_method("stack_checks", function!(crate::vm::stack_checks::counted, 0))?;
     native.define_singleton_method("count_instances", function!(count_instances, 1))?;
     native.define_singleton_method("count_objects", function!(count_objects, 1))
 }
@@ -48,8 +46,5 @@ pub fn failure(ruby: &Ruby, why: String) -> Error {
     let class: Result<ExceptionClass, Error> = (ruby.class_object())
         .const_get::<_, RModule>("Memprof")
         .and_then(|memprof| memprof.const_get("Error"));
-    Error::new(
-        class.unwrap_or_else(|_| ruby.exception_runtime_error()),
-        why,
-    )
+    Error::new(class.unwrap_or_else(|_| ruby.exception_runtime_error()), why)
 }

@@ -70,10 +70,7 @@ pub(super) fn failure(ruby: &Ruby, error: &std::io::Error) -> Error {
         .class_object()
         .const_get::<_, RModule>("Memprof")
         .and_then(|memprof| memprof.const_get(name));
-    Error::new(
-        class.unwrap_or_else(|_| ruby.exception_runtime_error()),
-        os_errors::text(error),
-    )
+    Error::new(class.unwrap_or_else(|_| ruby.exception_runtime_error()), os_errors::text(error))
 }
 
 pub(super) fn request(ruby: &Ruby, options: RHash) -> Result<Request, Error> {
@@ -84,9 +81,7 @@ pub(super) fn request(ruby: &Ruby, options: RHash) -> Result<Request, Error> {
     let mut data_types = heap::binding::data_types(ruby)?;
     if let Some(threads) = lookup::<RHash>(ruby, options, "threads")? {
         threads.foreach(|thread: Value, json: String| {
-            data_types
-                .threads
-                .insert(heap::binding::address(thread), facts(ruby, &json)?);
+            data_types.threads.insert(heap::binding::address(thread), facts(ruby, &json)?);
             Ok(ForEach::Continue)
         })?;
     }
@@ -96,10 +91,7 @@ pub(super) fn request(ruby: &Ruby, options: RHash) -> Result<Request, Error> {
             compression: word(ruby, options, "compression")?,
             ruby: heap::binding::version(ruby),
         },
-        values: Values {
-            policy: word::<Policy>(ruby, options, "values")?,
-            key: key(),
-        },
+        values: Values { policy: word::<Policy>(ruby, options, "values")?, key: key() },
         before,
         after: notes(ruby, options, "after")?,
         memory: session.is_none(),
@@ -123,9 +115,7 @@ pub(super) fn key() -> Key {
 fn facts(ruby: &Ruby, json: &str) -> Result<Vec<(String, String)>, Error> {
     let fields = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(json)
         .map_err(|error| Error::new(ruby.exception_arg_error(), error.to_string()))?;
-    let pairs = fields
-        .into_iter()
-        .map(|(key, value)| (key, value.to_string()));
+    let pairs = fields.into_iter().map(|(key, value)| (key, value.to_string()));
     Ok(pairs.collect())
 }
 
@@ -180,6 +170,5 @@ pub(super) fn word<T: FromStr<Err = String>>(
     key: &str,
 ) -> Result<T, Error> {
     let word: String = fetch(ruby, options, key)?;
-    word.parse()
-        .map_err(|message: String| Error::new(ruby.exception_arg_error(), message))
+    word.parse().map_err(|message: String| Error::new(ruby.exception_arg_error(), message))
 }

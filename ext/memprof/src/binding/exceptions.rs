@@ -17,9 +17,7 @@ pub fn of_input(ruby: &Ruby, error: &io::Error) -> Error {
         _ => return failure(ruby, error),
     };
     let class = || -> Result<ExceptionClass, Error> {
-        ruby.class_object()
-            .const_get::<_, RModule>("Memprof")?
-            .const_get(name)
+        ruby.class_object().const_get::<_, RModule>("Memprof")?.const_get(name)
     };
     match class() {
         Ok(class) => Error::new(class, error.to_string()),

@@ -25,12 +25,7 @@ use opened::Opened;
 
 /// An open heap. It is immutable.
 #[derive(TypedData)]
-#[magnus(
-    class = "Memprof::Native::Heap",
-    free_immediately,
-    size,
-    frozen_shareable
-)]
+#[magnus(class = "Memprof::Native::Heap", free_immediately, size, frozen_shareable)]
 struct NativeHeap(Arc<Opened>);
 
 impl DataTypeFunctions for NativeHeap {
@@ -86,8 +81,5 @@ fn source(ruby: &Ruby, native: &NativeHeap) -> Result<String, Error> {
 
 /// Number of objects.
 fn size(ruby: &Ruby, native: &NativeHeap) -> Result<usize, Error> {
-    native
-        .0
-        .size()
-        .map_err(|error| exceptions::of_input(ruby, &error))
+    native.0.size().map_err(|error| exceptions::of_input(ruby, &error))
 }

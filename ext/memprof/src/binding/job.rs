@@ -61,18 +61,13 @@ fn wait_for(
 ) -> Result<(), Error> {
     let abandon = Abandon(Arc::default());
     let abandoned = Arc::clone(&abandon.0);
-    let outcome = Arc::new(Outcome {
-        ended: Mutex::new(None),
-        ready: Condvar::new(),
-    });
+    let outcome = Arc::new(Outcome { ended: Mutex::new(None), ready: Condvar::new() });
     let worker = Arc::clone(&outcome);
-    let started = thread::Builder::new()
-        .name(format!("memprof {name}"))
-        .spawn(move || {
-            let ended = catch_unwind(AssertUnwindSafe(|| work(abandoned)));
-            *worker.ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended);
-            worker.ready.notify_one();
-        });
+    let started = thread::Builder::new().name(format!("memprof {name}")).spawn(move || {
+        let ended = catch_unwind(AssertUnwindSafe(|| work(abandoned)));
+        *worker.ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended);
+        worker.ready.notify_one();
+    });
     started.map_err(|error| super::exceptions::of_input(ruby, &error))?;
     let process = process::id();
     loop {

@@ -42,11 +42,7 @@ fn start(
     native: bool,
 ) -> Result<bool, Error> {
     malloc_host::prepare();
-    let settings = Settings {
-        sample,
-        stack,
-        native,
-    };
+    let settings = Settings { sample, stack, native };
     malloc::start(&malloc_host::HOST, settings).map_err(|why| unsupported(ruby, "malloc", &why))
 }
 
@@ -63,21 +59,12 @@ fn record(
 ) -> Result<bool, Error> {
     let file = duplicate(ruby, descriptor)?;
     malloc_host::prepare();
-    let settings = Settings {
-        sample,
-        stack,
-        native,
-    };
-    let stream = Stream {
-        file,
-        command,
-        addresses,
-    };
+    let settings = Settings { sample, stack, native };
+    let stream = Stream { file, command, addresses };
     malloc::start_stream(&malloc_host::HOST, settings, stream).map_err(|why| match why {
-        Refused::File(error) => failure(
-            ruby,
-            &io::Error::other(format!("the recording cannot be written: {error}")),
-        ),
+        Refused::File(error) => {
+            failure(ruby, &io::Error::other(format!("the recording cannot be written: {error}")))
+        }
         why => unsupported(ruby, "malloc", &why),
     })
 }
@@ -178,8 +165,5 @@ fn location(name: &str) -> Option<Location> {
         return Some(Location::Native(memprof_native::unwind::JIT));
     }
     let (path, line) = name.rsplit_once(':')?;
-    Some(Location::Line {
-        path: CString::new(path).ok()?,
-        line: line.parse().ok()?,
-    })
+    Some(Location::Line { path: CString::new(path).ok()?, line: line.parse().ok()? })
 }

@@ -221,12 +221,7 @@ fn contents(ruby: &Ruby, id: u64) -> Result<RArray, Error> {
         }
         let older = ruby.ary_new_capa(grown.len());
         for container in grown {
-            older.push((
-                container.number,
-                container.class,
-                container.bytes,
-                container.address,
-            ))?;
+            older.push((container.number, container.class, container.bytes, container.address))?;
         }
         Ok(ruby.ary_new_from_values(&[array, older]))
     })

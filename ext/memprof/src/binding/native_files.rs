@@ -46,9 +46,7 @@ fn remove_file(ruby: &Ruby, path: PathBuf) -> Result<bool, Error> {
 fn rename_file(ruby: &Ruby, from: PathBuf, to: PathBuf) -> Result<(), Error> {
     let aside = dump_files::is_taken(&to).then(|| gvl::without(|| dump_files::rename(&from, &to)));
     // If already interrupted, it runs here, and Ruby handles the interrupt after the call.
-    let outcome = aside
-        .flatten()
-        .unwrap_or_else(|| dump_files::rename(&from, &to));
+    let outcome = aside.flatten().unwrap_or_else(|| dump_files::rename(&from, &to));
     outcome.map_err(|error| system_error(ruby, &error))
 }
 
@@ -59,10 +57,7 @@ fn kind_of_file(path: PathBuf) -> Option<&'static str> {
 /// Bytes of an open file, or nil if its path now refers to another file or to none.
 fn size_at(ruby: &Ruby, descriptor: i32, path: PathBuf) -> Result<Option<u64>, Error> {
     if descriptor < 0 {
-        return Err(system_error(
-            ruby,
-            &io::Error::from_raw_os_error(libc::EBADF),
-        ));
+        return Err(system_error(ruby, &io::Error::from_raw_os_error(libc::EBADF)));
     }
     dump_files::size_at(descriptor, &path).map_err(|error| system_error(ruby, &error))
 }

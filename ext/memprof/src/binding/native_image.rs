@@ -54,9 +54,7 @@ pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
 /// Reads the core file from a file descriptor.
 fn open(ruby: &Ruby, descriptor: i32) -> Result<NativeImage, Error> {
     let file = duplicate(ruby, descriptor)?;
-    let analysis = job::run(ruby, "image", move |_| {
-        Image::of_core(file).map(Analysis::new)
-    })?;
+    let analysis = job::run(ruby, "image", move |_| Image::of_core(file).map(Analysis::new))?;
     match analysis {
         Ok(analysis) => Ok(NativeImage(Arc::new(analysis))),
         Err(Unreadable::Io(error)) => Err(failure(ruby, &error)),
@@ -136,21 +134,12 @@ fn dump(
             compression: word(ruby, options, "compression")?,
             ruby: version(ruby),
         },
-        Values {
-            policy: word::<Policy>(ruby, options, "values")?,
-            key: key(),
-        },
+        Values { policy: word::<Policy>(ruby, options, "values")?, key: key() },
     );
     let analysis = Arc::clone(&image.0);
     let written = job::run(ruby, "image", move |abandoned| {
         let (options, values) = options;
-        let request = image_dump::Request {
-            options,
-            values,
-            header,
-            blocks,
-            stop: &abandoned,
-        };
+        let request = image_dump::Request { options, values, header, blocks, stop: &abandoned };
         image_dump::write(&analysis, file, request)
     })?;
     let written = written.map_err(|error| failure(ruby, &error))?;

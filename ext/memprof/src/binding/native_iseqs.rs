@@ -19,14 +19,7 @@ fn rows(ruby: &Ruby) -> Result<RArray, Error> {
     tracker::suspended(|| {
         let array = ruby.ary_new_capa(rows.len());
         for row in rows {
-            array.push((
-                row.path,
-                row.label,
-                row.method,
-                row.first_line,
-                row.count,
-                row.bytes,
-            ))?;
+            array.push((row.path, row.label, row.method, row.first_line, row.count, row.bytes))?;
         }
         Ok(array)
     })

@@ -65,8 +65,7 @@ fn parse<T: FromStr>(ruby: &Ruby, word: &str) -> Result<T, Error>
 where
     T::Err: std::fmt::Display,
 {
-    word.parse()
-        .map_err(|error: T::Err| Error::new(ruby.exception_arg_error(), error.to_string()))
+    word.parse().map_err(|error: T::Err| Error::new(ruby.exception_arg_error(), error.to_string()))
 }
 
 impl NativeProfile {

@@ -4,24 +4,15 @@
 
 use magnus::{Error, Object, RModule, Ruby};
 
-#[cfg(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64")
-))]
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod jobs;
 
-#[cfg(not(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64")
-)))]
+#[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
 pub fn init(_: &Ruby, _: RModule) -> Result<(), Error> {
     Ok(())
 }
 
-#[cfg(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64")
-))]
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub fn init(_: &Ruby, native: RModule) -> Result<(), Error> {
     use magnus::function;
 
@@ -36,16 +27,10 @@ pub fn init(_: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_singleton_method("signal_process", function!(linux::signal_process, 2))?;
     native.define_singleton_method("open_beneath", function!(linux::open_beneath, 3))?;
     native.define_singleton_method("send_now", function!(linux::send_now, 2))?;
-    native.define_singleton_method(
-        "receive_descriptor",
-        function!(linux::receive_descriptor, 1),
-    )
+    native.define_singleton_method("receive_descriptor", function!(linux::receive_descriptor, 1))
 }
 
-#[cfg(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64")
-))]
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod linux {
     use std::cell::RefCell;
     use std::collections::HashSet;
@@ -153,10 +138,7 @@ mod linux {
             return Ok(Some(array));
         }
         let begun = jobs::copy(thread);
-        keep(
-            ruby,
-            begun.map(|tracer| Work::Image(Box::new(tracer), pid, thread as u32)),
-        )?;
+        keep(ruby, begun.map(|tracer| Work::Image(Box::new(tracer), pid, thread as u32)))?;
         Ok(None)
     }
 
@@ -276,13 +258,8 @@ mod linux {
         // PID/task/TID
         let own = fs::read_link("/proc/thread-self").unwrap_or_default();
         let own = own.file_name().and_then(|name| name.to_str()?.parse().ok());
-        let others = waiting_threads(pid)
-            .into_iter()
-            .filter(|thread| Some(thread.id) != own);
-        let threads = wait_until_it_waits(child)
-            .into_iter()
-            .chain(others)
-            .collect();
+        let others = waiting_threads(pid).into_iter().filter(|thread| Some(thread.id) != own);
+        let threads = wait_until_it_waits(child).into_iter().chain(others).collect();
         let image = Image::of_process(child, threads);
         let image = image.map_err(|error| ("system".into(), error.to_string()))?;
         Ok((pause, image, copy))

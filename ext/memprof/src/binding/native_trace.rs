@@ -107,20 +107,13 @@ impl NativeInstallation {
 
 impl NativeTrace {
     fn new(choice: &NativeChoice, process: bool) -> Self {
-        NativeTrace {
-            choice: Arc::clone(&choice.0),
-            process,
-            running: RefCell::new(None),
-        }
+        NativeTrace { choice: Arc::clone(&choice.0), process, running: RefCell::new(None) }
     }
 
     /// Starts counting. Allocates no Ruby object.
     fn begin(ruby: &Ruby, this: &Self) -> Result<(), Error> {
         if this.running.borrow().is_some() {
-            return Err(Error::new(
-                ruby.exception_runtime_error(),
-                "the trace has begun",
-            ));
+            return Err(Error::new(ruby.exception_runtime_error(), "the trace has begun"));
         }
         let vm = trace::begin(&this.choice.own, this.process)
             .map_err(|why| unsupported(ruby, "calls", &why))?;

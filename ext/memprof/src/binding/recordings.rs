@@ -19,10 +19,8 @@ pub fn init(native: RModule) -> Result<(), Error> {
     native.define_singleton_method("sum_up_recording", function!(sum_up_recording, 2))?;
     native.define_singleton_method("tree_of_recording", function!(tree_of_recording, 6))?;
     native.define_singleton_method("flame_of_recording", function!(flame_of_recording, 4))?;
-    native.define_singleton_method(
-        "functions_of_recording",
-        function!(functions_of_recording, 4),
-    )?;
+    native
+        .define_singleton_method("functions_of_recording", function!(functions_of_recording, 4))?;
     native.define_singleton_method("tree_of_malloc", function!(tree_of_malloc, 3))?;
     native.define_singleton_method("export_malloc", function!(export_malloc, 4))?;
     native.define_singleton_method("export_recording", function!(export_recording, 5))
@@ -34,9 +32,7 @@ fn sum_up_recording(
     descriptor: i32,
     selection: String,
 ) -> Result<Option<String>, Error> {
-    summed_up(ruby, descriptor, &selection, |summary| {
-        Ok(serde_json::to_string(&summary)?)
-    })
+    summed_up(ruby, descriptor, &selection, |summary| Ok(serde_json::to_string(&summary)?))
 }
 
 /// Reads a file descriptor to its end, and merges its stacks into a tree. `least`: minimum share of all bytes for a row. `at`:
@@ -151,10 +147,7 @@ fn export_malloc(
     let format: Format = format.parse().map_err(wrong)?;
     let value: Value = value.parse().map_err(wrong)?;
     let out = duplicate(ruby, to)?;
-    let summary = Summary {
-        command,
-        ..Summary::of_stacks(malloc::stacks(), malloc::sample())
-    };
+    let summary = Summary { command, ..Summary::of_stacks(malloc::stacks(), malloc::sample()) };
     let work = move |_| {
         let mut out = io::BufWriter::with_capacity(1 << 16, out);
         export_summary(&summary, format, value, &mut out)

@@ -58,9 +58,7 @@ fn unit_of_cost(kind: String) -> &'static str {
 fn open(ruby: &Ruby, descriptor: i32) -> Result<RequestLog, Error> {
     let file = duplicate(ruby, descriptor)?;
     let lines = file.try_clone().map_err(|error| failure(ruby, &error))?;
-    let log = job::run(ruby, "trace", move |abandoned| {
-        Log::read(Input { file, abandoned })
-    })?;
+    let log = job::run(ruby, "trace", move |abandoned| Log::read(Input { file, abandoned }))?;
     let log = Arc::new(log.map_err(|error| failure(ruby, &error))?);
     let file = Some(lines);
     Ok(RequestLog { log, file })

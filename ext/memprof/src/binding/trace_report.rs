@@ -40,10 +40,7 @@ impl NativeReport {
     }
 
     fn document(&self) -> Document<'_> {
-        Document {
-            names: &self.choice.reported,
-            counted: self.counted.report(),
-        }
+        Document { names: &self.choice.reported, counted: self.counted.report() }
     }
 
     fn to_h(ruby: &Ruby, this: &Self) -> Result<RHash, Error> {

@@ -62,10 +62,8 @@ mod jemalloc {
             let number = |name| read::<usize>(control, &format!("stats.arenas.{index}.{name}"));
             let in_use = number("small.allocated")? + number("large.allocated")?;
             let resident = number("resident")?.max(in_use);
-            (resident > 0).then(|| Arena {
-                in_use: in_use as u64,
-                free: (resident - in_use) as u64,
-            })
+            (resident > 0)
+                .then(|| Arena { in_use: in_use as u64, free: (resident - in_use) as u64 })
         });
         Some(Allocator {
             name: "jemalloc".into(),
@@ -96,13 +94,7 @@ mod jemalloc {
         let (mut value, mut size) = (T::default(), size_of::<T>());
         // SAFETY: the value has room for `size` bytes, and jemalloc refuses any other size.
         let result = unsafe {
-            control(
-                name.as_ptr(),
-                (&raw mut value).cast(),
-                &raw mut size,
-                ptr::null_mut(),
-                0,
-            )
+            control(name.as_ptr(), (&raw mut value).cast(), &raw mut size, ptr::null_mut(), 0)
         };
         (result == 0).then_some(value)
     }
@@ -204,11 +196,7 @@ mod in_copy {
     }
 
     fn is_readable(file: &File, until: Instant) -> bool {
-        let mut entry = libc::pollfd {
-            fd: file.as_raw_fd(),
-            events: libc::POLLIN,
-            revents: 0,
-        };
+        let mut entry = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         loop {
             let left = until.saturating_duration_since(Instant::now());
             let limit = c_int::try_from(left.as_millis()).unwrap_or(c_int::MAX);

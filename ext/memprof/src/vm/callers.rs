@@ -38,10 +38,7 @@ pub struct Callers {
 
 impl Default for Callers {
     fn default() -> Self {
-        Callers {
-            known: FxHashMap::default(),
-            last: Box::new([0; DEEPEST]),
-        }
+        Callers { known: FxHashMap::default(), last: Box::new([0; DEEPEST]) }
     }
 }
 
@@ -65,11 +62,7 @@ impl Callers {
                 continue;
             }
             if let Some(instruction) = frame.instruction() {
-                return Some(Caller {
-                    instruction: instruction as u64,
-                    iseq,
-                    inside,
-                });
+                return Some(Caller { instruction: instruction as u64, iseq, inside });
             }
         }
         None

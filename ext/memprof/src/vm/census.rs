@@ -178,8 +178,7 @@ impl<'a> Users<'a> {
 
 /// True for `Foo` and `Foo::Bar` in `Foo`, not for `FooBar`.
 fn is_in(name: &str, namespace: &str) -> bool {
-    name.strip_prefix(namespace)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
+    name.strip_prefix(namespace).is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
 }
 
 /// Up to Ruby 3.3 empty heap pages are kept separately, and a walk does not reach them.

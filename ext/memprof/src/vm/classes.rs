@@ -96,8 +96,7 @@ impl Classes {
     /// Keeps the classes for which `lives` is true. True if some were removed.
     pub fn keep(&mut self, lives: impl Fn(u64) -> bool) -> bool {
         let before = self.by_address.len() + self.unnamed.len();
-        self.by_address
-            .retain(|key, _| *key < 0x1000 || lives(*key));
+        self.by_address.retain(|key, _| *key < 0x1000 || lives(*key));
         self.unnamed.retain(|key| lives(*key));
         self.by_address.len() + self.unnamed.len() < before
     }
@@ -106,10 +105,8 @@ impl Classes {
     pub fn relocate(&mut self, moved: impl Fn(u64) -> Option<u64>) {
         let classes = std::mem::take(&mut self.by_address);
         let now = |key: u64| if key < 0x1000 { Some(key) } else { moved(key) };
-        self.by_address = classes
-            .into_iter()
-            .filter_map(|(key, id)| Some((now(key)?, id)))
-            .collect();
+        self.by_address =
+            classes.into_iter().filter_map(|(key, id)| Some((now(key)?, id))).collect();
         let unnamed = std::mem::take(&mut self.unnamed);
         self.unnamed = unnamed.into_iter().filter_map(now).collect();
     }

@@ -191,10 +191,7 @@ fn container(address: u64) -> Option<(Flags, VALUE)> {
 
 /// Results of one walk: bytes of contents instead of memsizes, and the older containers that have grown since the session's
 /// first walk.
-pub type Contents = (
-    Vec<memprof_profile::recorder::CountRow>,
-    Vec<GrownContainer>,
-);
+pub type Contents = (Vec<memprof_profile::recorder::CountRow>, Vec<GrownContainer>);
 
 /// Live objects of a session with their contents. The first call notes the older containers.
 ///

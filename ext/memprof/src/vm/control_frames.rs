@@ -213,11 +213,7 @@ impl ControlFrame {
 /// shrinks by less than half of `room`.
 pub fn innermost(frames: &[ControlFrame], room: usize) -> &[ControlFrame] {
     let step = (room / 2).max(1);
-    let cut = if frames.len() <= room {
-        0
-    } else {
-        (frames.len() - room).div_ceil(step) * step
-    };
+    let cut = if frames.len() <= room { 0 } else { (frames.len() - room).div_ceil(step) * step };
     &frames[..frames.len() - cut]
 }
 
@@ -376,9 +372,7 @@ pub unsafe fn instructions(iseq: VALUE, instruction: usize) -> Option<usize> {
         let body = *(iseq as *const *const u32).add(BODY);
         let words = *body.add(1) as usize;
         let start = *body.cast::<usize>().add(1);
-        (start..=start + words * 8)
-            .contains(&instruction)
-            .then_some(start)
+        (start..=start + words * 8).contains(&instruction).then_some(start)
     }
 }
 
@@ -423,14 +417,12 @@ pub struct FrameWords {
 impl FrameWords {
     /// The frames in these words, in order.
     pub fn each(words: &[u64]) -> impl Iterator<Item = FrameWords> {
-        words
-            .chunks_exact(size_of::<ControlFrame>() / 8)
-            .map(|frame| FrameWords {
-                stack_pointer: frame[offset_of!(ControlFrame, sp) / 8] as usize,
-                iseq: frame[offset_of!(ControlFrame, iseq) / 8],
-                receiver: frame[offset_of!(ControlFrame, receiver) / 8],
-                environment: frame[offset_of!(ControlFrame, environment) / 8] as usize,
-            })
+        words.chunks_exact(size_of::<ControlFrame>() / 8).map(|frame| FrameWords {
+            stack_pointer: frame[offset_of!(ControlFrame, sp) / 8] as usize,
+            iseq: frame[offset_of!(ControlFrame, iseq) / 8],
+            receiver: frame[offset_of!(ControlFrame, receiver) / 8],
+            environment: frame[offset_of!(ControlFrame, environment) / 8] as usize,
+        })
     }
 }
 
@@ -458,10 +450,7 @@ pub unsafe fn stack<'a>(context: *const Context) -> &'a [ControlFrame] {
 unsafe fn frames<'a>(context: *const Context) -> impl Iterator<Item = &'a ControlFrame> {
     // SAFETY: control frames lie side by side, from the innermost up to the end of the stack.
     unsafe {
-        let end = (*context)
-            .stack
-            .wrapping_add((*context).size)
-            .cast::<ControlFrame>();
+        let end = (*context).stack.wrapping_add((*context).size).cast::<ControlFrame>();
         let mut next = (*context).frame;
         std::iter::from_fn(move || {
             if next.is_null() || next >= end {

@@ -13,10 +13,7 @@ use memprof_dump::source_name;
 /// Owner-only, and doesn't follow links.
 fn new_file() -> OpenOptions {
     let mut options = OpenOptions::new();
-    options
-        .create_new(true)
-        .mode(0o600)
-        .custom_flags(libc::O_NOFOLLOW);
+    options.create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
     options
 }
 

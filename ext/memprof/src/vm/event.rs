@@ -104,8 +104,7 @@ impl Event {
             return None;
         }
         // SAFETY: the context of the running thread, whose layout was found right.
-        self.context()
-            .and_then(|context| unsafe { control_frames::running(context) })
+        self.context().and_then(|context| unsafe { control_frames::running(context) })
     }
 
     #[cold]

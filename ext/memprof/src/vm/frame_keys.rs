@@ -13,18 +13,12 @@ static OWN: OnceLock<[String; 2]> = OnceLock::new();
 
 /// Sets the location of memprof's own Ruby files: its main file, and a directory of the same name.
 pub fn set_own(main_file: &str) {
-    OWN.get_or_init(|| {
-        [
-            format!("{}/", main_file.trim_end_matches(".rb")),
-            main_file.to_owned(),
-        ]
-    });
+    OWN.get_or_init(|| [format!("{}/", main_file.trim_end_matches(".rb")), main_file.to_owned()]);
 }
 
 /// True for a file of memprof.
 pub fn is_own(file: &str) -> bool {
-    OWN.get()
-        .is_some_and(|[directory, main]| file == main || file.starts_with(directory.as_str()))
+    OWN.get().is_some_and(|[directory, main]| file == main || file.starts_with(directory.as_str()))
 }
 
 /// True for a file of user code.
@@ -60,9 +54,7 @@ pub fn key_of(frame: VALUE) -> FrameKey {
     unsafe {
         let line = rb_sys::rb_profile_frame_first_lineno(frame);
         FrameKey {
-            file: text(rb_sys::rb_profile_frame_path(frame))
-                .unwrap_or_default()
-                .into(),
+            file: text(rb_sys::rb_profile_frame_path(frame)).unwrap_or_default().into(),
             label: text(rb_sys::rb_profile_frame_base_label(frame)).unwrap_or_default(),
             // A Fixnum: the number shifted left by one.
             first_line: u32::try_from(line as usize >> 1).unwrap_or(0),

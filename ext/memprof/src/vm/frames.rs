@@ -208,10 +208,7 @@ impl Frames {
 
     /// Objects that the VM must mark and not move: frames until they are named, and paths.
     pub fn pinned(&self) -> impl Iterator<Item = VALUE> + '_ {
-        self.unnamed
-            .iter()
-            .map(|(frame, _)| *frame)
-            .chain(self.paths.iter().copied())
+        self.unnamed.iter().map(|(frame, _)| *frame).chain(self.paths.iter().copied())
     }
 
     fn intern(&mut self, sites: &mut Sites, count: usize, keep: usize) -> Origin {
@@ -260,12 +257,7 @@ impl Frames {
         let Some(place) = place.or(internal) else {
             return Origin::Program(Found::nowhere(sites));
         };
-        Origin::Program(Found {
-            place,
-            stack: kept.unwrap_or(place),
-            application,
-            loaded: false,
-        })
+        Origin::Program(Found { place, stack: kept.unwrap_or(place), application, loaded: false })
     }
 
     /// Data of a frame that runs code of a file; `path` is 0 for the frame's own file.
@@ -385,8 +377,7 @@ impl Frames {
         }
         if gone {
             let known = &self.known;
-            self.evaluated
-                .retain(|(frame, _), _| known.contains_key(frame));
+            self.evaluated.retain(|(frame, _), _| known.contains_key(frame));
             self.forget_stacks();
         }
         gone || self.iseqs.len() < iseqs
@@ -431,10 +422,7 @@ impl Frames {
             .filter_map(|((at, path), known)| Some(((moved(at)? as VALUE, path), known)))
             .collect();
         let iseqs = std::mem::take(&mut self.iseqs);
-        self.iseqs = iseqs
-            .into_iter()
-            .filter_map(|at| Some(moved(at)? as VALUE))
-            .collect();
+        self.iseqs = iseqs.into_iter().filter_map(|at| Some(moved(at)? as VALUE)).collect();
         self.callers.clear();
         self.forget_stacks();
     }

@@ -32,9 +32,7 @@ impl DataTypeFunctions for Guard {
         let pages = HeapPages::default();
         let moved = |address: u64| pages.location(address);
         tracker::with(|tracker| {
-            tracker
-                .recorder
-                .relocate(moved, |address| ruby_object::slot_size(address as VALUE));
+            tracker.recorder.relocate(moved, |address| ruby_object::slot_size(address as VALUE));
             tracker.recorder.sessions.threads_moved(moved);
             tracker.quiet.relocate(moved);
             tracker.frames.relocate(moved);

@@ -13,23 +13,12 @@ struct Call<W, T> {
 /// the thread is already interrupted, by a signal or by the timer that switches threads: the caller handles interrupts, and
 /// tries again.
 pub fn without<W: FnOnce() -> T + Send, T: Send>(work: W) -> Option<T> {
-    let mut call = Call {
-        work: Some(work),
-        outcome: None,
-    };
+    let mut call = Call { work: Some(work), outcome: None };
     let data: *mut c_void = (&raw mut call).cast();
     // Fail: unlike rb_thread_call_without_gvl it doesn't raise, which would jump over Rust frames.
     let flags = rb_sys::RB_NOGVL_INTR_FAIL;
     // SAFETY: called with the GVL. `call` outlives the call.
-    unsafe {
-        rb_sys::rb_nogvl(
-            Some(run::<W, T>),
-            data,
-            None,
-            std::ptr::null_mut(),
-            flags as _,
-        )
-    };
+    unsafe { rb_sys::rb_nogvl(Some(run::<W, T>), data, None, std::ptr::null_mut(), flags as _) };
     match call.outcome? {
         Ok(value) => Some(value),
         Err(panic) => resume_unwind(panic),

@@ -117,10 +117,7 @@ fn collection_starts() {
 fn set_generation() {
     // SAFETY: reads a counter.
     let generation = unsafe { rb_sys::rb_gc_count() } as u32;
-    let time = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default()
-        .as_micros() as u64;
+    let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as u64;
     tracker::with(|tracker| tracker.recorder.set_generation(generation, time));
 }
 
@@ -180,10 +177,7 @@ fn notice(tracker: &mut Tracker, flags: Flags, class: VALUE, object: VALUE) {
             ractors::is_allocated();
         }
         if tracker.recorder.sessions.by_thread() && classes::is_thread(class) {
-            tracker
-                .recorder
-                .sessions
-                .thread_started(current_thread(), object);
+            tracker.recorder.sessions.thread_started(current_thread(), object);
         }
     } else {
         forget_name(tracker, flags, object);
@@ -357,9 +351,7 @@ fn stack_cell(
     if let Some(cell) = known.filter(|_| !stack_checks::are_on()) {
         return cell_id(cell);
     }
-    let origin = tracker
-        .frames
-        .stack(&mut tracker.recorder.sites, keep, event, node);
+    let origin = tracker.frames.stack(&mut tracker.recorder.sites, keep, event, node);
     let Origin::Program(found) = origin else {
         if let Some(place) = by_node {
             tracker.places.put(place, OWN);
@@ -412,18 +404,11 @@ fn site(
     caller: Option<Caller>,
 ) -> (SiteId, bool) {
     let sites = &mut tracker.recorder.sites;
-    let (class, lasts) = tracker
-        .classes
-        .id(sites, &mut tracker.identities, flags, class);
+    let (class, lasts) = tracker.classes.id(sites, &mut tracker.identities, flags, class);
     let caller = caller
         .filter(|_| !found.application)
         .and_then(|caller| tracker.frames.caller_alone(sites, event, caller));
-    let site = sites.site(Site {
-        class,
-        place: found.place,
-        stack: found.stack,
-        caller,
-    });
+    let site = sites.site(Site { class, place: found.place, stack: found.stack, caller });
     (site, lasts)
 }
 

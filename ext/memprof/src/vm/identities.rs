@@ -46,11 +46,7 @@ impl Identities {
     /// order. If `exact`, only the class itself.
     pub fn nearest(&self, identity: u32, modules: &[VALUE], exact: bool) -> Option<usize> {
         let ancestors = self.ancestors.get(&identity)?;
-        let ancestors = if exact {
-            ancestors.get(..1)?
-        } else {
-            ancestors
-        };
+        let ancestors = if exact { ancestors.get(..1)? } else { ancestors };
         let steps = |module: VALUE| ancestors.iter().rposition(|address| *address == module);
         (modules.iter().enumerate())
             .filter_map(|(index, module)| Some((steps(*module)?, index)))

@@ -78,14 +78,7 @@ pub fn rows() -> Result<Vec<Row>, String> {
 type Names = ([Option<String>; 3], u32);
 
 fn row((([path, label, method], first_line), (count, bytes)): (Names, (u64, u64))) -> Row {
-    Row {
-        path,
-        label,
-        method,
-        first_line,
-        count,
-        bytes,
-    }
+    Row { path, label, method, first_line, count, bytes }
 }
 
 #[derive(Default)]
@@ -94,11 +87,7 @@ struct Texts(FxHashMap<VALUE, Option<String>>);
 impl Texts {
     fn of(&mut self, string: VALUE) -> Option<String> {
         // SAFETY: nil, or a String that an instruction sequence of the walk holds.
-        (self
-            .0
-            .entry(string)
-            .or_insert_with(|| unsafe { text(string) }))
-        .clone()
+        (self.0.entry(string).or_insert_with(|| unsafe { text(string) })).clone()
     }
 }
 

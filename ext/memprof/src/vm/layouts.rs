@@ -36,9 +36,7 @@ const NUMBERS: [(u32, &str); 6] = [
 /// If not, with the reason.
 pub fn check() -> Result<(), String> {
     static ANSWER: OnceLock<Result<(), String>> = OnceLock::new();
-    ANSWER
-        .get_or_init(|| decide(running_version(), imemo_name))
-        .clone()
+    ANSWER.get_or_init(|| decide(running_version(), imemo_name)).clone()
 }
 
 /// Major and minor version of the running Ruby.

@@ -18,17 +18,8 @@ use super::symbols::{Symbols, symbols};
 use super::{control_frames, frame_keys, layouts, own_context, ruby_object, stack_checks};
 
 /// The host for recordings.
-pub static HOST: Host = Host {
-    position,
-    code_block,
-    line,
-    frames,
-    follow,
-    described,
-    generation,
-    is_own,
-    is_quiet,
-};
+pub static HOST: Host =
+    Host { position, code_block, line, frames, follow, described, generation, is_own, is_quiet };
 
 /// Whether the VM is up. It is not called any more once its teardown has begun.
 static ALIVE: AtomicBool = AtomicBool::new(false);
@@ -111,10 +102,7 @@ fn line() -> Option<Line> {
     unsafe {
         let path: *const c_char = rb_sys::rb_sourcefile();
         let line: c_int = rb_sys::rb_sourceline();
-        (!path.is_null()).then_some(Line {
-            path,
-            line: frame_keys::line(line),
-        })
+        (!path.is_null()).then_some(Line { path, line: frame_keys::line(line) })
     }
 }
 
@@ -159,10 +147,7 @@ fn follow(kept: &mut [Running], length: usize, with_entries: bool) -> (usize, us
         frame.is(kept.instruction, kept.code as VALUE)
             && (!with_entries || !kept.is_code || frame.is_entry() == kept.is_entry)
     };
-    let same = outermost_first()
-        .zip(&kept[..length])
-        .take_while(is_same)
-        .count();
+    let same = outermost_first().zip(&kept[..length]).take_while(is_same).count();
     if same > 0 && stack_checks::are_on() {
         let kept = kept[..same].iter();
         stack_checks::count(outermost_first().zip(kept).all(|(frame, kept)| {

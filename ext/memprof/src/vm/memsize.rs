@@ -18,11 +18,7 @@ pub unsafe fn memsize(object: VALUE, flags: Flags) -> Option<u64> {
     }
     // SAFETY: the caller vouches for the object.
     let asked = || unsafe { memsize_of(object) as u64 };
-    if flags.is(ruby_value_type::RUBY_T_DATA) {
-        protect(asked).ok()
-    } else {
-        Some(asked())
-    }
+    if flags.is(ruby_value_type::RUBY_T_DATA) { protect(asked).ok() } else { Some(asked()) }
 }
 
 /// Bytes of an object being freed. `None` if it has nothing but its slot, or if that cannot be read: objects referenced by

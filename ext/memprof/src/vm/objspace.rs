@@ -73,9 +73,7 @@ fn walk(mut walk: Walk) -> Result<Survivors, Raised> {
         protect(|| unsafe { each_objects(page, data) })?;
         // Released heap pages contain no objects.
         tracker::with(|tracker| {
-            tracker
-                .recorder
-                .retain(|address| walk.visited.contains(&(address >> PAGE_BITS)))
+            tracker.recorder.retain(|address| walk.visited.contains(&(address >> PAGE_BITS)))
         });
     }
     Ok(walk.survivors)
@@ -106,8 +104,7 @@ fn visit(walk: &mut Walk, start: u64, end: u64, stride: u64) {
             });
         });
     }
-    walk.visited
-        .extend(start >> PAGE_BITS..=end.saturating_sub(1) >> PAGE_BITS);
+    walk.visited.extend(start >> PAGE_BITS..=end.saturating_sub(1) >> PAGE_BITS);
     let until = walk.until;
     let recorded = tracker::with(|tracker| {
         let recorder = &mut tracker.recorder;
@@ -115,12 +112,10 @@ fn visit(walk: &mut Walk, start: u64, end: u64, stride: u64) {
             return Vec::new();
         }
         let slots = (start..end).step_by(stride.max(8) as usize);
-        let records: Vec<(u64, Record)> = slots
-            .filter_map(|slot| Some((slot, recorder.record(slot)?)))
-            .collect();
-        let (living, gone): (Vec<_>, Vec<_>) = records
-            .into_iter()
-            .partition(|(slot, _)| lives(*slot as VALUE));
+        let records: Vec<(u64, Record)> =
+            slots.filter_map(|slot| Some((slot, recorder.record(slot)?))).collect();
+        let (living, gone): (Vec<_>, Vec<_>) =
+            records.into_iter().partition(|(slot, _)| lives(*slot as VALUE));
         gone.into_iter().for_each(|(slot, _)| {
             recorder.freed(slot);
         });
@@ -173,10 +168,6 @@ fn string<'a>(object: VALUE) -> Option<&'a [u8]> {
     // SAFETY: an object that lives; the bytes are copied before any Ruby code runs.
     unsafe {
         let is_string = Flags::of(object).is(ruby_value_type::RUBY_T_STRING);
-        if is_string {
-            ruby_object::string_bytes(object)
-        } else {
-            None
-        }
+        if is_string { ruby_object::string_bytes(object) } else { None }
     }
 }

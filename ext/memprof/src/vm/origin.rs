@@ -27,19 +27,10 @@ pub struct Found {
 impl Found {
     /// The origin of objects allocated without a frame of Ruby code.
     pub fn nowhere(sites: &mut Sites) -> Self {
-        let key = FrameKey {
-            file: "".into(),
-            label: String::new(),
-            first_line: 0,
-            native: Some(0),
-        };
+        let key =
+            FrameKey { file: "".into(), label: String::new(), first_line: 0, native: Some(0) };
         let (frame, _) = sites.frame(key);
         let place = sites.stack(None, frame, 0);
-        Found {
-            place,
-            stack: place,
-            application: false,
-            loaded: false,
-        }
+        Found { place, stack: place, application: false, loaded: false }
     }
 }

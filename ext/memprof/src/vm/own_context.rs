@@ -121,10 +121,7 @@ fn storage() -> Option<(usize, usize)> {
             .map(|header| (info.dlpi_tls_data as usize, header.p_memsz as usize / 8));
         1
     }
-    let mut search = Search {
-        code: rb_sys::rb_gc_count as *const () as usize,
-        found: None,
-    };
+    let mut search = Search { code: rb_sys::rb_gc_count as *const () as usize, found: None };
     // SAFETY: a callback of that type, and its argument, which outlives the call.
     unsafe { libc::dl_iterate_phdr(Some(look), std::ptr::from_mut(&mut search).cast()) };
     search.found.filter(|(start, _)| start % 8 == 0)

@@ -28,10 +28,7 @@ pub fn collection_starts() {
         slots: 0,
         malloc: allocator::statistics().map(|statistics| statistics.in_use() + statistics.mapped),
         resident: process::sizes().map(|sizes| sizes.resident * KIB),
-        time: SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default()
-            .as_micros() as u64,
+        time: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as u64,
     };
     let wanted = tracker::with(|tracker| tracker.recorder.collection_starts(moment));
     if wanted == Some(true) {
@@ -81,12 +78,7 @@ pub fn measure() {
 
 /// The peak for a profile.
 pub fn facts(peak: &Peak, started_at: SystemTime) -> PeakFacts {
-    let Moment {
-        slots,
-        malloc,
-        resident,
-        time,
-    } = peak.moment;
+    let Moment { slots, malloc, resident, time } = peak.moment;
     let started = started_at.duration_since(UNIX_EPOCH).unwrap_or_default();
     let mut facts = PeakFacts {
         time: time.saturating_sub(started.as_micros() as u64) as f64 / 1e6,

@@ -61,22 +61,9 @@ const KNOWN: usize = 1 << 16;
 
 impl Default for Places {
     fn default() -> Self {
-        let place = Place {
-            class: 0,
-            frame: 0,
-            line: 0,
-            caller: 0,
-            segment: SegmentId(u32::MAX),
-        };
+        let place = Place { class: 0, frame: 0, line: 0, caller: 0, segment: SegmentId(u32::MAX) };
         Places {
-            entries: vec![
-                Entry {
-                    place,
-                    cell: 0,
-                    epoch: 0
-                };
-                ENTRIES
-            ],
+            entries: vec![Entry { place, cell: 0, epoch: 0 }; ENTRIES],
             epoch: 1,
             known: FxHashMap::default(),
         }

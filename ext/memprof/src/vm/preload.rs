@@ -98,18 +98,11 @@ fn count(settings: &str) -> Option<()> {
 /// there is none, it is renamed.
 fn record(path: &str, settings: &str) -> Option<()> {
     let path = with_pid(Path::new(path));
-    let file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&path)
-        .ok()?;
+    let file =
+        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path).ok()?;
     let wanted = Settings {
         sample: sample(settings),
-        stack: value(settings, "stack")
-            .and_then(|text| text.parse().ok())
-            .unwrap_or(STACK),
+        stack: value(settings, "stack").and_then(|text| text.parse().ok()).unwrap_or(STACK),
         // There are no other frames.
         native: true,
     };
@@ -150,9 +143,7 @@ fn sample(settings: &str) -> Option<NonZeroU32> {
 
 /// A setting by its name.
 fn value<'a>(settings: &'a str, name: &str) -> Option<&'a str> {
-    let mut settings = settings
-        .split(',')
-        .filter_map(|setting| setting.split_once(':'));
+    let mut settings = settings.split(',').filter_map(|setting| setting.split_once(':'));
     let found = settings.find(|(key, _)| *key == name);
     found.map(|(_, value)| value)
 }
@@ -200,9 +191,7 @@ fn open(settings: &str) -> Option<Output> {
         file: HeldFile::new(file?).ok()?,
         source,
         note: note(),
-        min: value("dump_min")
-            .and_then(|text| text.parse().ok())
-            .unwrap_or(0),
+        min: value("dump_min").and_then(|text| text.parse().ok()).unwrap_or(0),
         rows: value("table").and_then(|text| text.parse().ok()),
     })
 }
@@ -250,10 +239,7 @@ extern "C" fn finish() {
     drop(catch_unwind(|| {
         // The file may be incomplete, as on a full disk; the program has ended, so there is no caller to report it to.
         let _ = malloc::stop();
-        let output = OUTPUT
-            .lock()
-            .unwrap_or_else(|poison| poison.into_inner())
-            .take();
+        let output = OUTPUT.lock().unwrap_or_else(|poison| poison.into_inner()).take();
         if let Some(output) = output {
             // The program has ended, so there is time to read symbol files.
             let mut rows = Summary::of_stacks(malloc::stacks(), malloc::sample()).locations;
@@ -269,11 +255,7 @@ extern "C" fn finish() {
 
 fn lines(rows: &[Row]) -> String {
     let lines = rows.iter().map(|row| {
-        let Counts {
-            allocations,
-            allocated_bytes,
-            ..
-        } = row.counts;
+        let Counts { allocations, allocated_bytes, .. } = row.counts;
         format!("{allocated_bytes:16} {allocations:12} {}\n", row.location)
     });
     lines.collect()
@@ -294,13 +276,7 @@ fn table(rows: &mut [Row], shown: usize) -> String {
         "Calls"
     );
     for row in rows.iter().take(shown) {
-        let Counts {
-            allocations,
-            allocated_bytes,
-            leaked,
-            leaked_bytes,
-            ..
-        } = row.counts;
+        let Counts { allocations, allocated_bytes, leaked, leaked_bytes, .. } = row.counts;
         text += &format!(
             "{leaked_bytes:14} {leaked:10} {allocated_bytes:14} {allocations:10}  {}\n",
             row.location

@@ -32,9 +32,8 @@ pub fn open_files() -> Vec<OpenFile> {
     let Ok(entries) = fs::read_dir(DESCRIPTORS) else {
         return Vec::new();
     };
-    let mut descriptors: Vec<i32> = entries
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .collect();
+    let mut descriptors: Vec<i32> =
+        entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
     descriptors.sort_unstable();
     // Descriptors closed since are skipped, such as that of the directory.
     let files = descriptors.into_iter().map(open_file);
@@ -60,14 +59,7 @@ fn file_type(descriptor: i32) -> io::Result<u32> {
     unsafe {
         let mut found: libc::statx = std::mem::zeroed();
         let flags = libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC;
-        if libc::statx(
-            descriptor,
-            c"".as_ptr(),
-            flags,
-            libc::STATX_TYPE,
-            &raw mut found,
-        ) == 0
-        {
+        if libc::statx(descriptor, c"".as_ptr(), flags, libc::STATX_TYPE, &raw mut found) == 0 {
             return Ok(u32::from(found.stx_mode) & libc::S_IFMT);
         }
     }
@@ -90,11 +82,7 @@ fn mode(descriptor: i32) -> io::Result<libc::mode_t> {
         let mut found: libc::stat = std::mem::zeroed();
         (libc::fstat(descriptor, &raw mut found), found)
     };
-    if result == 0 {
-        Ok(found.st_mode & libc::S_IFMT)
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if result == 0 { Ok(found.st_mode & libc::S_IFMT) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Sizes of the process; `None` if the kernel does not report them.
@@ -110,7 +98,5 @@ pub fn sizes() -> Option<Sizes> {
 
 /// The text after a name at the beginning of a line.
 fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
-    (text.lines())
-        .find_map(|line| line.strip_prefix(name))
-        .map(str::trim)
+    (text.lines()).find_map(|line| line.strip_prefix(name)).map(str::trim)
 }

@@ -17,11 +17,7 @@ use super::{allocator, memsize, sessions, slots};
 /// Number of imemo_iseq in `enum imemo_type` (internal/imemo.h), the same from 2.3 to 4.0.
 const IMEMO_ISEQ: u32 = 7;
 /// HEAP_PAGE_SIZE (gc.c, gc/default/default.c), to which pages are aligned.
-const HEAP_PAGE: u64 = if cfg!(ruby_gte_3_2) {
-    64 << 10
-} else {
-    16 << 10
-};
+const HEAP_PAGE: u64 = if cfg!(ruby_gte_3_2) { 64 << 10 } else { 16 << 10 };
 const SELF: &str = "/proc/self";
 
 /// A page of Ruby's heap.
@@ -104,9 +100,7 @@ pub fn ledger() -> io::Result<Ledger> {
     let mut ranges = Vec::new();
     slots::each_page(|slots, size| {
         ranges.push(page_of(&slots));
-        slots
-            .step_by(size)
-            .for_each(|slot| add(&mut sizes, slot as VALUE, size as u64));
+        slots.step_by(size).for_each(|slot| add(&mut sizes, slot as VALUE, size as u64));
     })
     .map_err(io::Error::other)?;
     // Included in the memsize of one of the objects.
@@ -155,10 +149,7 @@ fn measure(ranges: Vec<Range<u64>>) -> io::Result<Facts> {
 
 fn heap_pages_of(ranges: Vec<Range<u64>>) -> HeapPages {
     let empty = heap_page_count().saturating_sub(ranges.len() as u64);
-    HeapPages {
-        ranges,
-        empty: empty * HEAP_PAGE,
-    }
+    HeapPages { ranges, empty: empty * HEAP_PAGE }
 }
 
 /// Slots begin after the header of their page.

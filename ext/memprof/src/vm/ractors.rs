@@ -34,11 +34,7 @@ pub fn starts() -> bool {
     STARTING.store(STARTING.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     note_start();
     // All of them: `any` would stop at the first.
-    every_hook()
-        .into_iter()
-        .filter(|hook| hook.suspend())
-        .count()
-        > 0
+    every_hook().into_iter().filter(|hook| hook.suspend()).count() > 0
 }
 
 /// As [`starts`], when the object of a Ractor is allocated: `Ractor.new` was called where the VM reports no calls, such as in a
@@ -56,10 +52,7 @@ pub fn is_allocated() {
 
 fn note_start() {
     BESIDE.store(true, Ordering::Relaxed);
-    STARTED.store(
-        STARTED.load(Ordering::Relaxed).wrapping_add(1),
-        Ordering::Relaxed,
-    );
+    STARTED.store(STARTED.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
 }
 
 /// The Ractor has started and is counted, or failed to start.

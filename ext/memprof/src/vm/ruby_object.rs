@@ -172,10 +172,7 @@ unsafe fn string_extent(string: VALUE) -> (*const u8, usize) {
     let api = rb_sys::stable_api::get_default();
     // SAFETY: a T_STRING, as the callers vouch.
     unsafe {
-        (
-            api.rstring_ptr(string).cast(),
-            usize::try_from(api.rstring_len(string)).unwrap_or(0),
-        )
+        (api.rstring_ptr(string).cast(), usize::try_from(api.rstring_len(string)).unwrap_or(0))
     }
 }
 

@@ -27,12 +27,7 @@ pub fn open(
     let now = now();
     let id = tracker::with(|tracker| {
         close_orphans(tracker);
-        let id = tracker.recorder.open(Options {
-            thread,
-            sample,
-            stack,
-            strings,
-        });
+        let id = tracker.recorder.open(Options { thread, sample, stack, strings });
         tracker.facts.insert(
             id,
             Facts {
@@ -88,11 +83,7 @@ fn close_orphans(tracker: &mut Tracker) {
         tracker.pid = pid;
         let current = ruby_thread::current_thread();
         tracker.quiet.keep_only(current);
-        for id in tracker
-            .recorder
-            .sessions
-            .orphans(|thread| thread == current)
-        {
+        for id in tracker.recorder.sessions.orphans(|thread| thread == current) {
             tracker.recorder.close(id);
         }
     }
@@ -182,11 +173,7 @@ pub fn counts(id: SessionId, retained: bool) -> Result<Vec<CountRow>, Raised> {
     if !retained {
         update(id)?;
     }
-    let survivors = if retained {
-        objspace::survivors(id, None)?
-    } else {
-        Survivors::default()
-    };
+    let survivors = if retained { objspace::survivors(id, None)? } else { Survivors::default() };
     Ok(tracker::with(|tracker| tracker.recorder.counts(id, &survivors)).unwrap_or_default())
 }
 
@@ -290,9 +277,7 @@ pub fn memsize() -> usize {
 pub fn gc_name() -> String {
     let name = symbols::symbols().active_gc_name.map(|active_gc_name| {
         // SAFETY: returns a static string.
-        unsafe { std::ffi::CStr::from_ptr(active_gc_name()) }
-            .to_string_lossy()
-            .into_owned()
+        unsafe { std::ffi::CStr::from_ptr(active_gc_name()) }.to_string_lossy().into_owned()
     });
     name.unwrap_or_else(|| "default".into())
 }

@@ -24,14 +24,10 @@ impl FreeSlots {
     /// # Errors
     /// As [`each_page`].
     pub fn now() -> Result<FreeSlots, String> {
-        let mut now = FreeSlots {
-            pages: FxHashSet::default(),
-            free: FxHashSet::default(),
-        };
+        let mut now = FreeSlots { pages: FxHashSet::default(), free: FxHashSet::default() };
         each_page(|slots, size| {
             now.pages.insert(slots.start);
-            now.free
-                .extend(slots.step_by(size).filter(|slot| is_free(*slot)));
+            now.free.extend(slots.step_by(size).filter(|slot| is_free(*slot)));
         })?;
         Ok(now)
     }
@@ -86,10 +82,7 @@ pub fn each_page<F: FnMut(Range<usize>, usize)>(visit: F) -> Result<(), String> 
     let each_objects = symbols()
         .each_objects
         .ok_or("this Ruby does not let its heap be walked (rb_objspace_each_objects is missing)")?;
-    let mut visitor = Visitor {
-        visit,
-        panicked: false,
-    };
+    let mut visitor = Visitor { visit, panicked: false };
     let data: *mut c_void = (&raw mut visitor).cast();
     // SAFETY: called with the GVL, outside a GC; `page` is given the visitor, which outlives the call.
     protect(|| unsafe { each_objects(page::<F>, data) }).map_err(|raised| raised.to_string())?;

@@ -48,10 +48,7 @@ impl StackBuffer {
     /// Reads the paths of the evaluated code among the `count` frames just read.
     #[inline]
     pub fn read_paths(&mut self, count: usize, event: Event) {
-        let profiled = Profiled {
-            values: &self.values[..count],
-            lines: &self.lines[..count],
-        };
+        let profiled = Profiled { values: &self.values[..count], lines: &self.lines[..count] };
         // SAFETY: the context of the event of this hook, and the frames that were read in it.
         let known = event.context().is_some_and(|context| unsafe {
             control_frames::paths(context, profiled, &mut self.paths)

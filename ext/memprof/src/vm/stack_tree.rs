@@ -110,14 +110,9 @@ impl Last {
                 Some(enough) => self.reached[..=at].partition_point(|one| one.rank <= enough),
                 None => 0,
             };
-            let run = self.frames[outer..at]
-                .iter()
-                .rev()
-                .zip(&stack[inside + 1..]);
+            let run = self.frames[outer..at].iter().rev().zip(&stack[inside + 1..]);
             // SAFETY: guaranteed by the caller.
-            let run = run
-                .take_while(|(kept, frame)| unsafe { kept.is(frame) })
-                .count();
+            let run = run.take_while(|(kept, frame)| unsafe { kept.is(frame) }).count();
             left -=
                 rank - (self.reached[at - run].rank - u32::from(self.reached[at - run].is_code));
             inside += 1 + run;
@@ -164,12 +159,7 @@ impl Last {
             },
         });
         let rank = self.reached.last().map_or(0, |outer| outer.rank);
-        self.reached.push(Reached {
-            node,
-            rank: rank + u32::from(is_code),
-            entry,
-            is_code,
-        });
+        self.reached.push(Reached { node, rank: rank + u32::from(is_code), entry, is_code });
     }
 
     fn forget(&mut self, from: usize) {
@@ -233,12 +223,7 @@ impl StackTree {
             Some(at) => at,
             None => self.replace(context),
         };
-        let StackTree {
-            nodes,
-            known,
-            lasts,
-            ..
-        } = self;
+        let StackTree { nodes, known, lasts, .. } = self;
         let last = &mut lasts[at];
         // SAFETY: guaranteed by the caller.
         let (same, counting) = unsafe { last.compare(stack, wanted as u32) };
@@ -263,11 +248,7 @@ impl StackTree {
             });
             last.push(frame, entry, node);
         }
-        Some(Node {
-            number: node,
-            generation: self.generation,
-            frames: counting,
-        })
+        Some(Node { number: node, generation: self.generation, frames: counting })
     }
 
     /// Assigns an entry to a context without a recent stack.
@@ -284,9 +265,7 @@ impl StackTree {
     #[inline]
     pub fn origin(&self, node: Node, keep: usize) -> Option<Origin> {
         let known = self.known.get(node.number as usize).copied().flatten();
-        known
-            .filter(|known| known.keep == keep)
-            .map(|known| known.origin)
+        known.filter(|known| known.keep == keep).map(|known| known.origin)
     }
 
     /// Stores the origin of a stack.
@@ -312,8 +291,6 @@ impl StackTree {
         let lasts = self.lasts.iter();
         self.nodes.capacity() * size_of::<((u32, Runs), u32)>()
             + self.known.capacity() * size_of::<Option<Known>>()
-            + lasts
-                .map(|last| last.frames.capacity() * size_of::<(Kept, Reached)>())
-                .sum::<usize>()
+            + lasts.map(|last| last.frames.capacity() * size_of::<(Kept, Reached)>()).sum::<usize>()
     }
 }

@@ -196,10 +196,7 @@ fn enter() -> bool {
     if OWNER.load(Ordering::Relaxed) == me {
         return false;
     }
-    while OWNER
-        .compare_exchange_weak(0, me, Ordering::Acquire, Ordering::Relaxed)
-        .is_err()
-    {
+    while OWNER.compare_exchange_weak(0, me, Ordering::Acquire, Ordering::Relaxed).is_err() {
         std::thread::yield_now();
     }
     true
@@ -251,8 +248,6 @@ fn seed() -> u64 {
     if unsafe { libc::getentropy(bytes.as_mut_ptr().cast(), bytes.len()) } == 0 {
         return u64::from_ne_bytes(bytes);
     }
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     now.as_nanos() as u64 ^ u64::from(std::process::id()).rotate_left(40)
 }

@@ -38,12 +38,7 @@ impl Snapshot<'_, '_> {
             }
         }
         for (&id, index) in choice.tops.iter().zip(1..) {
-            self.edge(
-                &mut first,
-                types::ELEMENT,
-                index,
-                self.positions[id as usize],
-            );
+            self.edge(&mut first, types::ELEMENT, index, self.positions[id as usize]);
             self.out.flush_if_full()?;
         }
         for id in choice.nodes.iter().take_while(|&id| id < self.heap.len()) {
@@ -82,11 +77,7 @@ impl Snapshot<'_, '_> {
                 let name = self.strings.text("class");
                 self.edge(
                     first,
-                    if is_weak {
-                        types::WEAK
-                    } else {
-                        types::INTERNAL
-                    },
+                    if is_weak { types::WEAK } else { types::INTERNAL },
                     name,
                     position,
                 );
@@ -100,21 +91,11 @@ impl Snapshot<'_, '_> {
         let choice = self.choice;
         for (_, &(_, target)) in of_node(&choice.links, node, |link| link.0) {
             let name = self.strings.text("(through others)");
-            self.edge(
-                first,
-                types::INTERNAL,
-                name,
-                self.positions[target as usize],
-            );
+            self.edge(first, types::INTERNAL, name, self.positions[target as usize]);
         }
         for (index, _) in of_node(&choice.more, node, |more| more.owner) {
             let name = self.strings.text("(more)");
-            self.edge(
-                first,
-                types::INTERNAL,
-                name,
-                self.first_more() + index as u32,
-            );
+            self.edge(first, types::INTERNAL, name, self.first_more() + index as u32);
         }
     }
 
@@ -136,10 +117,7 @@ impl Snapshot<'_, '_> {
                 };
             }
             Label::Role(name) => {
-                return (
-                    types::INTERNAL,
-                    self.strings.name(name, self.heap.name(name)),
-                );
+                return (types::INTERNAL, self.strings.name(name, self.heap.name(name)));
             }
             Label::Method(name) => format!("#{}", self.heap.name(name)),
             Label::Ivar(name)
@@ -149,10 +127,7 @@ impl Snapshot<'_, '_> {
             | Label::Local(name)
             | Label::Global(name)
             | Label::Under(name) => {
-                return (
-                    types::PROPERTY,
-                    self.strings.name(name, self.heap.name(name)),
-                );
+                return (types::PROPERTY, self.strings.name(name, self.heap.name(name)));
             }
         };
         (types::PROPERTY, self.strings.text(&naming::shown(&name)))
@@ -177,7 +152,5 @@ fn of_node<T>(
     key: impl Fn(&T) -> u32,
 ) -> impl Iterator<Item = (usize, &T)> {
     let begin = entries.partition_point(|entry| key(entry) < node);
-    (begin..)
-        .zip(&entries[begin..])
-        .take_while(move |(_, entry)| key(entry) == node)
+    (begin..).zip(&entries[begin..]).take_while(move |(_, entry)| key(entry) == node)
 }

@@ -30,11 +30,7 @@ impl Snapshot<'_, '_> {
         self.out.push(",\"edge_count\":");
         self.out.number(edges);
         self.out.push(",\"trace_function_count\":0},\n\"nodes\":[");
-        let loose = if self.has_roots() {
-            "(unreachable)"
-        } else {
-            "(held by others)"
-        };
+        let loose = if self.has_roots() { "(unreachable)" } else { "(held by others)" };
         self.synthetic(0, "", 0);
         self.synthetic(1, "(GC roots)", 0);
         for category in 0..self.categories() {
@@ -45,11 +41,8 @@ impl Snapshot<'_, '_> {
         let memsizes = self.heap.memsizes()?;
         let choice = self.choice;
         let addresses = self.heap.addresses();
-        for (id, at) in choice
-            .nodes
-            .iter()
-            .take_while(|&id| id < self.heap.len())
-            .zip(self.first_object()..)
+        for (id, at) in
+            choice.nodes.iter().take_while(|&id| id < self.heap.len()).zip(self.first_object()..)
         {
             let name = self.name(id)?;
             self.names.push(name);

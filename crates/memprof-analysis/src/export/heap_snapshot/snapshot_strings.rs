@@ -77,9 +77,7 @@ impl Strings {
     }
 
     fn begin(&self, number: u32) -> usize {
-        (number as usize)
-            .checked_sub(1)
-            .map_or(0, |before| self.ends[before])
+        (number as usize).checked_sub(1).map_or(0, |before| self.ends[before])
     }
 }
 
@@ -90,16 +88,10 @@ mod tests {
     #[test]
     fn has_each_text_once() {
         let mut strings = Strings::default();
-        assert_eq!(
-            (strings.text("a"), strings.text("\"\n"), strings.text("a")),
-            (0, 1, 0)
-        );
+        assert_eq!((strings.text("a"), strings.text("\"\n"), strings.text("a")), (0, 1, 0));
         assert_eq!(strings.name(NameId(7), "a"), 0);
         assert_eq!(strings.class(3, || "b".into()), 2);
         assert_eq!(strings.class(3, || "not asked".into()), 2);
-        assert_eq!(
-            strings.iter().collect::<Vec<_>>(),
-            [&b"\"a\""[..], b"\"\\\"\\n\"", b"\"b\""]
-        );
+        assert_eq!(strings.iter().collect::<Vec<_>>(), [&b"\"a\""[..], b"\"\\\"\\n\"", b"\"b\""]);
     }
 }

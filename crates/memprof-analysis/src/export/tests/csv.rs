@@ -47,29 +47,20 @@ fn has_a_line_for_each_object() {
     let (text, counts) = written(&heap, Format::ObjectsCsv, &Options::default());
     let lines = parse(&text);
     assert_eq!((lines.len(), counts.objects), (301, 300));
-    let column: HashMap<&str, usize> = lines[0]
-        .iter()
-        .enumerate()
-        .map(|(index, name)| (&**name, index))
-        .collect();
+    let column: HashMap<&str, usize> =
+        lines[0].iter().enumerate().map(|(index, name)| (&**name, index)).collect();
     let retained = heap.retained().expect("sizes");
     for (line, id) in lines[1..].iter().zip(0..) {
         assert_eq!(line.len(), lines[0].len());
         assert_eq!(line[column["id"]], id.to_string());
         assert_eq!(line[column["retained"]], retained.get(id).to_string());
-        let class = heap
-            .class_name(id)
-            .expect("a class")
-            .replace('\0', "\u{fffd}");
+        let class = heap.class_name(id).expect("a class").replace('\0', "\u{fffd}");
         assert_eq!(
-            line[column["class"]]
-                .strip_prefix('\'')
-                .unwrap_or(&line[column["class"]]),
+            line[column["class"]].strip_prefix('\'').unwrap_or(&line[column["class"]]),
             class
         );
         assert!(
-            line.iter()
-                .all(|cell| !cell.starts_with(['=', '+', '-', '@', '\t', '\r'])),
+            line.iter().all(|cell| !cell.starts_with(['=', '+', '-', '@', '\t', '\r'])),
             "a formula"
         );
     }
@@ -83,18 +74,12 @@ fn has_a_line_for_each_reference() {
     assert_eq!(lines[0], ["source", "target", "label"]);
     let classes = heap.group_classes();
     let graph = heap.graph(&classes).expect("a graph");
-    let expected: Vec<[u32; 2]> = (0..heap.len())
-        .flat_map(|id| graph.edges(id).map(move |target| [id, target]))
-        .collect();
+    let expected: Vec<[u32; 2]> =
+        (0..heap.len()).flat_map(|id| graph.edges(id).map(move |target| [id, target])).collect();
     assert_eq!(counts.references, expected.len() as u64);
     let read: Vec<[u32; 2]> = lines[1..]
         .iter()
-        .map(|line| {
-            [
-                line[0].parse().expect("a number"),
-                line[1].parse().expect("a number"),
-            ]
-        })
+        .map(|line| [line[0].parse().expect("a number"), line[1].parse().expect("a number")])
         .collect();
     assert_eq!(read, expected);
     assert!(

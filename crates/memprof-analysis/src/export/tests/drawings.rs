@@ -11,11 +11,7 @@ use memprof_heap::graph::BitSet;
 /// A program's output for a text; `None` if the program or one of its requirements is missing.
 fn run(program: &[&str], input: &str) -> Option<String> {
     let mut command = Command::new(program[0]);
-    command
-        .args(&program[1..])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    command.args(&program[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().ok()?;
     let mut stdin = child.stdin.take()?;
     let text = input.to_owned();
@@ -26,10 +22,7 @@ fn run(program: &[&str], input: &str) -> Option<String> {
     if errors.contains("No module named") {
         return None;
     }
-    assert!(
-        output.status.success() && !errors.contains("rror"),
-        "{program:?}: {errors}"
-    );
+    assert!(output.status.success() && !errors.contains("rror"), "{program:?}: {errors}");
     Some(String::from_utf8(output.stdout).expect("UTF-8"))
 }
 
@@ -58,22 +51,13 @@ fn drawings() -> Vec<(Heap, Option<BitSet>, Option<usize>)> {
 #[test]
 fn networkx_reads_gml_and_gexf() {
     for (heap, members, limit) in drawings() {
-        let options = Options {
-            members: members.as_ref(),
-            limit,
-            ..Options::default()
-        };
-        for (format, node, edge) in [
-            (Format::Gml, "  node\n", "  edge\n"),
-            (Format::Gexf, "<node ", "<edge "),
-        ] {
+        let options = Options { members: members.as_ref(), limit, ..Options::default() };
+        for (format, node, edge) in
+            [(Format::Gml, "  node\n", "  edge\n"), (Format::Gexf, "<node ", "<edge ")]
+        {
             let (text, counts) = written(&heap, format, &options);
             assert!(text.len() < 2_000_000, "titles are short");
-            assert!(
-                !text
-                    .chars()
-                    .any(|character| character.is_control() && character != '\n')
-            );
+            assert!(!text.chars().any(|character| character.is_control() && character != '\n'));
             let (nodes, edges) = (text.matches(node).count(), text.matches(edge).count());
             assert!(nodes as u64 >= counts.objects);
             let Some(read) = run(&[&python(), "-c", NETWORKX, format.name()], &text) else {
@@ -102,9 +86,7 @@ fn gml_is_ascii_with_entities() {
             let entity = rest.split_once(';').expect("an entity").0;
             entity == "quot"
                 || entity == "amp"
-                || entity
-                    .strip_prefix('#')
-                    .is_some_and(|n| n.parse::<u32>().is_ok())
+                || entity.strip_prefix('#').is_some_and(|n| n.parse::<u32>().is_ok())
         }));
     }
 }
@@ -112,27 +94,18 @@ fn gml_is_ascii_with_entities() {
 #[test]
 fn graphviz_reads_dot() {
     for (heap, members, limit) in drawings() {
-        let options = Options {
-            members: members.as_ref(),
-            limit: limit.or(Some(60)),
-            ..Options::default()
-        };
+        let options =
+            Options { members: members.as_ref(), limit: limit.or(Some(60)), ..Options::default() };
         let (text, counts) = written(&heap, Format::Dot, &options);
         assert_eq!(
             text.matches(" [label=\"").count(),
-            text.lines()
-                .filter(|line| line.starts_with("  n") && line.ends_with("];"))
-                .count()
-                - 1
+            text.lines().filter(|line| line.starts_with("  n") && line.ends_with("];")).count() - 1
         );
         let Some(svg) = run(&["dot", "-Tsvg"], &text) else {
             eprintln!("not read: Graphviz is not installed");
             continue;
         };
         assert!(svg.matches("class=\"node\"").count() as u64 >= counts.objects);
-        assert_eq!(
-            svg.matches("class=\"edge\"").count(),
-            text.matches(" -> ").count()
-        );
+        assert_eq!(svg.matches("class=\"edge\"").count(), text.matches(" -> ").count());
     }
 }

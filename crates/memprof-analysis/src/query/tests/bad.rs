@@ -166,10 +166,7 @@ fn errors_name_the_fault_and_its_place() {
         let (query, expected) = (pair[0], pair[1]);
         let error = Query::parse(query).expect_err(query);
         let pointing = error.pointing(query);
-        assert_eq!(
-            format!("{pointing} {error}"),
-            format!("{query}\n{expected}")
-        );
+        assert_eq!(format!("{pointing} {error}"), format!("{query}\n{expected}"));
         let spot = query.get(error.at..error.at + error.length);
         let spot = spot.unwrap_or_else(|| panic!("{query}: not a whole character"));
         let carets = expected.trim_start().find(' ').unwrap();
@@ -234,11 +231,7 @@ fn what_would_move_the_cursor_is_replaced() {
 fn a_spot_outside_of_the_query_is_no_panic() {
     for (at, length) in [(0, 99), (1, 1), (2, 0), (99, 99), (usize::MAX, usize::MAX)] {
         let message = String::new();
-        let error = Error {
-            message,
-            at,
-            length,
-        };
+        let error = Error { message, at, length };
         for query in ["", "ö", "öä\nü", "\n"] {
             assert!(error.pointing(query).contains('^'));
         }

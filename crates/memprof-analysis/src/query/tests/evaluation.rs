@@ -41,11 +41,7 @@ fn compare(comparison: &Comparison, row: &Values) -> bool {
             }
         }
         Condition::Numbers { numbers, wanted } => numbers.contains(&number.unwrap()) == *wanted,
-        Condition::Range {
-            first,
-            last,
-            wanted,
-        } => {
+        Condition::Range { first, last, wanted } => {
             let number = number.unwrap();
             (number >= *first && number <= *last) == *wanted
         }

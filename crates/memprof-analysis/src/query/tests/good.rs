@@ -14,14 +14,8 @@ const GOOD: &[(&str, &str)] = &[
     ("line is 1", "line = 1"),
     ("line != 1", "line != 1"),
     ("line is not 1", "line != 1"),
-    (
-        "line<1||line>2&&line<=3",
-        "line < 1 or line > 2 and line <= 3",
-    ),
-    (
-        "line >= 1 AND NOT line IN 3..7",
-        "line >= 1 and not line in 3..7",
-    ),
+    ("line<1||line>2&&line<=3", "line < 1 or line > 2 and line <= 3"),
+    ("line >= 1 AND NOT line IN 3..7", "line >= 1 and not line in 3..7"),
     ("line not in 3 .. 7", "line not in 3..7"),
     ("!frozen", "not frozen"),
     ("!!frozen", "not not frozen"),
@@ -89,10 +83,7 @@ const GOOD: &[(&str, &str)] = &[
     ("type = class", "type = \"CLASS\""),
     ("type ~ 'str'", "type ~ \"STR\""),
     ("type =~ /^str/", "type =~ /^str/i"),
-    (
-        "change = new or change = survived",
-        "change = \"new\" or change = \"survived\"",
-    ),
+    ("change = new or change = survived", "change = \"new\" or change = \"survived\""),
     // Regexps.
     (r"file =~ /app\/models/i", r"file =~ /app\/models/i"),
     (r"file =~ /a\\/", r"file =~ /a\\/"),

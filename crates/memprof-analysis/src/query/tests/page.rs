@@ -39,11 +39,8 @@ fn its_table_has_all_fields() {
     let rows: Vec<String> = Field::ALL
         .iter()
         .map(|field| {
-            let others: Vec<String> = field
-                .aliases()
-                .iter()
-                .map(|name| format!("`{name}`"))
-                .collect();
+            let others: Vec<String> =
+                field.aliases().iter().map(|name| format!("`{name}`")).collect();
             let kind = field.kind().name();
             let (name, others, about) = (field.name(), others.join(", "), field.about());
             format!("| `{name}` | {kind} | {about} | {others} |\n").replace("|  |", "| |")

@@ -25,9 +25,7 @@ const TEXTS: [&str; 12] = [
     "vm, machine_context",
 ];
 
-const PATTERNS: [&str; 8] = [
-    "", "a", "^app/", r"\.rb$", r"\\", "r|S", "[^/]e", "(?s)o.*r",
-];
+const PATTERNS: [&str; 8] = ["", "a", "^app/", r"\.rb$", r"\\", "r|S", "[^/]e", "(?s)o.*r"];
 
 impl Random {
     pub fn next(&mut self) -> u64 {
@@ -71,11 +69,7 @@ impl Random {
             kind => {
                 let length = 2 + self.below(3);
                 let parts = (0..length).map(|_| self.expression(depth - 1)).collect();
-                if kind == 3 {
-                    Expression::And(parts)
-                } else {
-                    Expression::Or(parts)
-                }
+                if kind == 3 { Expression::And(parts) } else { Expression::Or(parts) }
             }
         }
     }
@@ -85,34 +79,23 @@ impl Random {
         let condition = match (self.below(8), field.kind()) {
             (0, _) => Condition::Known(self.chance()),
             (_, Kind::Bool) => Condition::Truth(self.chance()),
-            (_, Kind::Text) => Condition::Text {
-                test: self.text_test(field),
-                wanted: self.chance(),
-            },
+            (_, Kind::Text) => {
+                Condition::Text { test: self.text_test(field), wanted: self.chance() }
+            }
             (_, Kind::Number | Kind::Size | Kind::Address) => self.number_condition(),
         };
         Comparison { field, condition }
     }
 
     fn number_condition(&mut self) -> Condition {
-        const ORDERS: [Order; 6] = [
-            Order::Equal,
-            Order::Unequal,
-            Order::Less,
-            Order::AtMost,
-            Order::More,
-            Order::AtLeast,
-        ];
+        const ORDERS: [Order; 6] =
+            [Order::Equal, Order::Unequal, Order::Less, Order::AtMost, Order::More, Order::AtLeast];
         let wanted = self.chance();
         match self.below(3) {
             0 => {
                 let (one, other) = (self.number(), self.number());
                 let (first, last) = (one.min(other), one.max(other));
-                Condition::Range {
-                    first,
-                    last,
-                    wanted,
-                }
+                Condition::Range { first, last, wanted }
             }
             1 => {
                 let length = 1 + self.below(4);

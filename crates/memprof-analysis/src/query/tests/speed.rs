@@ -50,9 +50,7 @@ fn of_comparisons() {
     const OBJECTS: usize = 10_000_000;
     let columns = Columns {
         size: (0..OBJECTS as u64).map(|n| n * 7919 % 4096).collect(),
-        class: (0..OBJECTS as u32)
-            .map(|n| n.wrapping_mul(2_654_435_761) % 2000)
-            .collect(),
+        class: (0..OBJECTS as u32).map(|n| n.wrapping_mul(2_654_435_761) % 2000).collect(),
         names: (0..2000).map(|n| format!("Shop::Order{n}")).collect(),
     };
     for text in [

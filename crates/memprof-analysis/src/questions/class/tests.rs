@@ -11,10 +11,7 @@ fn shop() -> Heap {
     let mut included = thing(address(3), Kind::ICLASS, "Priced");
     included.superclass = address(0);
     heap(
-        &[(
-            "vm",
-            &[address(0), address(1), address(2), address(4), address(5)],
-        )],
+        &[("vm", &[address(0), address(1), address(2), address(4), address(5)])],
         &[
             class(address(0), "Object", 0)
                 .to("Order", address(1))
@@ -46,10 +43,7 @@ fn texts(rows: &Value) -> Vec<&str> {
 #[test]
 fn a_class_is_found_by_its_name_and_by_its_address() {
     let heap = shop();
-    assert_eq!(
-        put(&heap, "Refund"),
-        put(&heap, &format!("{:#x}", address(4)))
-    );
+    assert_eq!(put(&heap, "Refund"), put(&heap, &format!("{:#x}", address(4))));
     for (of, message) in [
         ("Basket", "no class or module is called \"Basket\""),
         ("cached", "no class or module is called \"cached\""),
@@ -67,10 +61,7 @@ fn a_class_is_found_by_its_name_and_by_its_address() {
 fn other_classes_of_the_same_name_are_listed() {
     let order = put(&shop(), &format!("{:#x}", address(1)));
     assert_eq!(order["name"], "Order");
-    assert_eq!(
-        order["versions"][0]["address"],
-        format!("{:#x}", address(5))
-    );
+    assert_eq!(order["versions"][0]["address"], format!("{:#x}", address(5)));
     assert_eq!(put(&shop(), "Refund")["versions"], json!([]));
 }
 
@@ -112,9 +103,7 @@ fn prepending() -> Heap {
             module(5, "Q", 0),
             class(address(6), "C", address(7)),
             included(7, "Q", address(8)),
-            included(8, "C", address(9))
-                .to("#call", address(19))
-                .to("#call", address(18)),
+            included(8, "C", address(9)).to("#call", address(19)).to("#call", address(18)),
             included(9, "M", address(10)),
             included(10, "P", address(11)),
             included(11, "M", address(0)),
@@ -180,11 +169,7 @@ fn instances_are_those_that_the_filter_chooses() {
             let Ok(answer) = ask(&heap, "class", json!({ "of": name })) else {
                 continue;
             };
-            let found = ask(
-                &heap,
-                "top",
-                json!({ "where": answer["where"], "limit": 0 }),
-            );
+            let found = ask(&heap, "top", json!({ "where": answer["where"], "limit": 0 }));
             let found = found.expect("an answer");
             assert_eq!(answer["instances"]["count"], found["count"], "{name}");
             assert_eq!(answer["instances"]["size"], found["size"], "{name}");

@@ -115,10 +115,7 @@ impl Question {
             objects: returned
                 .into_iter()
                 .skip(self.offset)
-                .map(|id| Changed {
-                    object: describer.describe(id),
-                    change: self.change,
-                })
+                .map(|id| Changed { object: describer.describe(id), change: self.change })
                 .collect(),
             count: set.count() as u64,
             size: set.sum(|id| sizes.get(id)),

@@ -41,30 +41,19 @@ impl Changes {
         let mut new = objects(after)?;
         let is_old = |id: u32| origins[id as usize] != NONE;
         new.subtract(&BitSet::filled(origins.len(), || (), |(), id| is_old(id)).0);
-        let mut changes = Changes {
-            origins,
-            new,
-            gone,
-            warnings: warnings::of(&left, &right),
-        };
+        let mut changes = Changes { origins, new, gone, warnings: warnings::of(&left, &right) };
         changes.moved(&identity, before, after);
         Ok(changes)
     }
 
     /// Moved objects with an `object_id`, which is never reused.
     fn moved(&mut self, identity: &Identity<'_>, before: &Heap, after: &Heap) {
-        let ids = self
-            .gone
-            .iter()
-            .filter_map(|old| Some((before.object_id(old)?, old)));
+        let ids = self.gone.iter().filter_map(|old| Some((before.object_id(old)?, old)));
         let by_id: FxHashMap<u64, u32> = ids.collect();
         if by_id.is_empty() {
             return;
         }
-        let new = self
-            .new
-            .iter()
-            .filter_map(|id| Some((id, *by_id.get(&after.object_id(id)?)?)));
+        let new = self.new.iter().filter_map(|id| Some((id, *by_id.get(&after.object_id(id)?)?)));
         let moved: Vec<(u32, u32)> = new.filter(|&(id, old)| identity.same(old, id)).collect();
         for (id, old) in moved {
             if self.gone.remove(old) {
@@ -76,10 +65,7 @@ impl Changes {
 
     /// The number before of an object after, if it existed.
     pub fn origin(&self, id: u32) -> Option<u32> {
-        self.origins
-            .get(id as usize)
-            .copied()
-            .filter(|&old| old != NONE)
+        self.origins.get(id as usize).copied().filter(|&old| old != NONE)
     }
 }
 

@@ -126,11 +126,7 @@ fn rest(query: &Expression, changes: &[&str]) -> Rest {
             Rest::Some(inner) => Rest::Some(Expression::Not(Box::new(inner))),
         },
         Expression::Comparison(comparison) if comparison.field == Field::Change => {
-            if holds(comparison, changes) {
-                Rest::All
-            } else {
-                Rest::None
-            }
+            if holds(comparison, changes) { Rest::All } else { Rest::None }
         }
         Expression::Comparison(_) => Rest::Some(query.clone()),
     }

@@ -25,9 +25,7 @@ impl<'h> Side<'h> {
 
     /// True if any object's generation is known.
     pub fn is_tracked(&self) -> bool {
-        self.generations
-            .iter()
-            .any(|&generation| generation != NONE)
+        self.generations.iter().any(|&generation| generation != NONE)
     }
 
     fn class(&self, group: u32) -> Option<&'h Class> {
@@ -57,9 +55,7 @@ impl<'h> Identity<'h> {
         let groups = sides.map(|side| {
             let groups = (0..).zip(side.heap.groups());
             let of_group = groups.map(|(number, group)| {
-                let name = side
-                    .class(number)
-                    .map_or("", |class| side.class_name(class));
+                let name = side.class(number).map_or("", |class| side.class_name(class));
                 let next = keys.len() as u32;
                 *keys.entry((group.kind, name)).or_insert(next)
             });
@@ -69,39 +65,23 @@ impl<'h> Identity<'h> {
         let sites = sides.map(|side| {
             let of_site = side.heap.sites().iter().map(|site| {
                 let next = keys.len() as u32;
-                *keys
-                    .entry((side.heap.name(site.file), site.line))
-                    .or_insert(next)
+                *keys.entry((side.heap.name(site.file), site.line)).or_insert(next)
             });
             of_site.collect()
         });
-        Identity {
-            before,
-            after,
-            groups,
-            sites,
-        }
+        Identity { before, after, groups, sites }
     }
 
     /// True if an object before and one after are the same, as far as is known.
     pub fn same(&self, old: u32, new: u32) -> bool {
         let (before, after) = (self.before, self.after);
         let known = |column: &[u32], id: u32| {
-            column
-                .get(id as usize)
-                .copied()
-                .filter(|&value| value != NONE)
+            column.get(id as usize).copied().filter(|&value| value != NONE)
         };
-        let made = match (
-            known(before.generations, old),
-            known(after.generations, new),
-        ) {
+        let made = match (known(before.generations, old), known(after.generations, new)) {
             (Some(left), Some(right)) => {
                 let site = |side: usize, number: Option<u32>| known(&self.sites[side], number?);
-                let sites = (
-                    site(0, known(before.sites, old)),
-                    site(1, known(after.sites, new)),
-                );
+                let sites = (site(0, known(before.sites, old)), site(1, known(after.sites, new)));
                 left == right && !matches!(sites, (Some(left), Some(right)) if left != right)
             }
             (None, None) => true,
@@ -111,10 +91,9 @@ impl<'h> Identity<'h> {
     }
 
     fn same_class(&self, old: u32, new: u32) -> bool {
-        let (Some(&left), Some(&right)) = (
-            self.before.groups.get(old as usize),
-            self.after.groups.get(new as usize),
-        ) else {
+        let (Some(&left), Some(&right)) =
+            (self.before.groups.get(old as usize), self.after.groups.get(new as usize))
+        else {
             return false;
         };
         self.groups[0].get(left as usize) == self.groups[1].get(right as usize)
@@ -125,10 +104,7 @@ impl<'h> Identity<'h> {
     fn named_since(&self, left: u32, right: u32) -> bool {
         let (before, after) = (self.before, self.after);
         let kind = |side: &Side<'_>, group: u32| {
-            side.heap
-                .groups()
-                .get(group as usize)
-                .map(|group| group.kind)
+            side.heap.groups().get(group as usize).map(|group| group.kind)
         };
         let (Some(old), Some(new)) = (before.class(left), after.class(right)) else {
             return false;
@@ -144,10 +120,7 @@ impl<'h> Identity<'h> {
     }
 
     fn same_object_id(&self, old: u32, new: u32) -> bool {
-        match (
-            self.before.heap.object_id(old),
-            self.after.heap.object_id(new),
-        ) {
+        match (self.before.heap.object_id(old), self.after.heap.object_id(new)) {
             (Some(left), Some(right)) => left == right,
             _ => true,
         }

@@ -120,9 +120,7 @@ impl Question {
         let mut border: Vec<u32> = references.iter().map(|reference| reference.from).collect();
         border.dedup();
         let count = inside.len() as u64;
-        order::sort_by_key(&mut inside, |node| {
-            (Reverse(keepalive.get(node).copied()), *node)
-        });
+        order::sort_by_key(&mut inside, |node| (Reverse(keepalive.get(node).copied()), *node));
         inside.truncate(self.limit.0);
         let mut holders: FxHashMap<u32, Vec<&Reference>> =
             inside.iter().map(|&node| (node, Vec::new())).collect();
@@ -164,14 +162,8 @@ fn references(
     let old = (0..heap.root()).filter(|&node| !new.contains(node));
     let rows = old.filter_map(|from| Some((from, words.row(from)?)));
     let edges = rows.flat_map(|(from, row)| row.map(move |edge| (from, edge)));
-    let references = edges.map(|(from, edge)| Reference {
-        from,
-        to: words.target(edge),
-        edge,
-    });
-    references
-        .filter(|reference| chosen.contains(reference.to))
-        .collect()
+    let references = edges.map(|(from, edge)| Reference { from, to: words.target(edge), edge });
+    references.filter(|reference| chosen.contains(reference.to)).collect()
 }
 
 fn crossings(
@@ -195,9 +187,7 @@ fn crossings(
     let retained = heap.retained()?;
     let mut crossings = Vec::with_capacity(rows.len());
     for references in rows.into_values() {
-        let Some(example) = references
-            .iter()
-            .max_by_key(|reference| retained.get(reference.to))
+        let Some(example) = references.iter().max_by_key(|reference| retained.get(reference.to))
         else {
             continue;
         };
@@ -212,22 +202,12 @@ fn crossings(
         let phrase = describer.words.path(&path);
         crossings.push(Crossing {
             from: describer.words.short(example.from),
-            label: label.map(|label| {
-                if label.starts_with('[') {
-                    "[…]".to_owned()
-                } else {
-                    label
-                }
-            }),
+            label: label.map(|label| if label.starts_with('[') { "[…]".to_owned() } else { label }),
             class: describer.words.class(example.to).to_owned(),
             references: references.len() as u64,
             holders: holders.len() as u64,
             count: inside.len() as u64,
-            keepalive_count: inside
-                .iter()
-                .filter_map(|node| keepalive.get(node))
-                .max()
-                .copied(),
+            keepalive_count: inside.iter().filter_map(|node| keepalive.get(node)).max().copied(),
             retained: retained_together(tree, retained, inside),
             example: phrase.to_string(),
             phrase,
@@ -252,9 +232,7 @@ fn retained_together(tree: &Tree, retained: &Sizes, mut nodes: Vec<u32>) -> u64 
 
 /// Classes, modules and roots represent themselves, other objects are represented by their class.
 fn holder(heap: &Heap, groups: &[u32], node: u32) -> u32 {
-    let group = groups
-        .get(node as usize)
-        .and_then(|&group| heap.groups().get(group as usize));
+    let group = groups.get(node as usize).and_then(|&group| heap.groups().get(group as usize));
     match group {
         Some(group) if ![Kind::CLASS, Kind::MODULE, Kind::ICLASS].contains(&group.kind) => {
             group.shown
@@ -264,9 +242,7 @@ fn holder(heap: &Heap, groups: &[u32], node: u32) -> u32 {
 }
 
 fn class(heap: &Heap, groups: &[u32], node: u32) -> u32 {
-    let group = groups
-        .get(node as usize)
-        .and_then(|&group| heap.groups().get(group as usize));
+    let group = groups.get(node as usize).and_then(|&group| heap.groups().get(group as usize));
     group.map_or(NONE, |group| group.shown)
 }
 

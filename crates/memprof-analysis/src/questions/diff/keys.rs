@@ -54,10 +54,7 @@ pub(super) struct Column<'h> {
 impl Column<'_> {
     pub fn row(&self, id: u32) -> u32 {
         let number = self.numbers.get(id as usize);
-        number
-            .and_then(|&number| self.rows.get(number as usize))
-            .copied()
-            .unwrap_or(self.unknown)
+        number.and_then(|&number| self.rows.get(number as usize)).copied().unwrap_or(self.unknown)
     }
 }
 
@@ -86,58 +83,35 @@ impl Keys {
         Ok(match by {
             By::Class => {
                 let class = |class: u32| {
-                    heap.classes()
-                        .get(class as usize)
-                        .map_or("", |class| heap.name(class.name))
+                    heap.classes().get(class as usize).map_or("", |class| heap.name(class.name))
                 };
-                let keys = heap.groups().iter().map(|group| Key::Class {
-                    class: class(group.shown).to_owned(),
-                });
+                let keys = heap
+                    .groups()
+                    .iter()
+                    .map(|group| Key::Class { class: class(group.shown).to_owned() });
                 let rows = keys.map(|key| self.row(key)).collect();
-                Column {
-                    numbers: heap.group_numbers()?,
-                    rows,
-                    unknown: NONE,
-                }
+                Column { numbers: heap.group_numbers()?, rows, unknown: NONE }
             }
             By::Type => {
-                let keys = heap.groups().iter().map(|group| Key::Type {
-                    r#type: group.kind.name(),
-                });
+                let keys =
+                    heap.groups().iter().map(|group| Key::Type { r#type: group.kind.name() });
                 let rows = keys.map(|key| self.row(key)).collect();
-                Column {
-                    numbers: heap.group_numbers()?,
-                    rows,
-                    unknown: NONE,
-                }
+                Column { numbers: heap.group_numbers()?, rows, unknown: NONE }
             }
             By::Site => {
-                let keys = heap.sites().iter().map(|site| Key::Site {
-                    file: name(site.file),
-                    line: Some(site.line),
-                });
+                let keys = heap
+                    .sites()
+                    .iter()
+                    .map(|site| Key::Site { file: name(site.file), line: Some(site.line) });
                 let rows = keys.map(|key| self.row(key)).collect();
-                let unknown = self.row(Key::Site {
-                    file: None,
-                    line: None,
-                });
-                Column {
-                    numbers: heap.site_numbers()?,
-                    rows,
-                    unknown,
-                }
+                let unknown = self.row(Key::Site { file: None, line: None });
+                Column { numbers: heap.site_numbers()?, rows, unknown }
             }
             By::File => {
-                let keys = heap.sites().iter().map(|site| Key::File {
-                    file: name(site.file),
-                });
+                let keys = heap.sites().iter().map(|site| Key::File { file: name(site.file) });
                 let rows = keys.map(|key| self.row(key)).collect();
                 let unknown = self.row(Key::File { file: None });
-                Column {
-                    numbers: heap.site_numbers()?,
-                    rows,
-                    unknown,
-                }
+                Column { numbers: heap.site_numbers()?, rows, unknown }
             }
         })
     }

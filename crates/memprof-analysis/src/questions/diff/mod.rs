@@ -74,24 +74,13 @@ impl<H: Deref<Target = Heap>> Diff<H> {
             }
             None => None,
         };
-        Ok(Diff {
-            before,
-            after,
-            later,
-            changes,
-            survived,
-            warnings,
-            last: Arc::default(),
-        })
+        Ok(Diff { before, after, later, changes, survived, warnings, last: Arc::default() })
     }
 
     /// The objects that match a query.
     fn chosen(&self, query: Option<&str>) -> Result<Arc<Chosen>, Error> {
         let last = || self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = last()
-            .as_ref()
-            .filter(|(known, _)| known.as_deref() == query)
-            .cloned();
+        let known = last().as_ref().filter(|(known, _)| known.as_deref() == query).cloned();
         if let Some((_, chosen)) = known {
             return Ok(chosen);
         }
@@ -142,9 +131,7 @@ impl<H: Deref<Target = Heap>> Diff<H> {
             "owners" => answer(self, parameters, owners::Question::answer),
             "interface" => answer(self, parameters, interface::Question::answer),
             "objects" => answer(self, parameters, changed_objects::Question::answer),
-            _ => Err(Error::Question(format!(
-                "no such question about two heaps: {question:?}"
-            ))),
+            _ => Err(Error::Question(format!("no such question about two heaps: {question:?}"))),
         }
     }
 }

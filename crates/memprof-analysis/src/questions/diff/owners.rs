@@ -124,16 +124,10 @@ impl Question {
         });
         let (owners, more) = self.limit.page(owners, 0);
         let describer = Describer::new(&diff.after)?;
-        let described = owners
-            .into_iter()
-            .map(|(node, held)| describe(diff, &describer, node, held));
+        let described =
+            owners.into_iter().map(|(node, held)| describe(diff, &describer, node, held));
         let owners = described.collect::<Result<Vec<_>, _>>()?;
-        Ok(Owners {
-            warnings: diff.warnings.clone(),
-            owners,
-            more,
-            unreachable,
-        })
+        Ok(Owners { warnings: diff.warnings.clone(), owners, more, unreachable })
     }
 }
 
@@ -146,11 +140,8 @@ fn held<H: Deref<Target = Heap>>(
     let (sizes, retained) = (heap.memsizes()?, heap.retained()?);
     let (tree, dominators) = (heap.tree()?, heap.dominators()?);
     let groups = heap.group_numbers()?;
-    let class = |id: u32| {
-        heap.groups()
-            .get(groups[id as usize] as usize)
-            .map_or(NONE, |group| group.shown)
-    };
+    let class =
+        |id: u32| heap.groups().get(groups[id as usize] as usize).map_or(NONE, |group| group.shown);
     let new = &diff.changes.new;
     let mut held: FxHashMap<u32, Held> = FxHashMap::default();
     // The new nodes above, each with the end of its subtree, its owner, and whether its bytes are already counted in a
@@ -179,11 +170,7 @@ fn held<H: Deref<Target = Heap>>(
         let size = sizes.get(node);
         held.new.add(size);
         held.classes.entry(class(node)).or_default().add(size);
-        if diff
-            .survived
-            .as_ref()
-            .is_some_and(|survived| survived.contains(node))
-        {
+        if diff.survived.as_ref().is_some_and(|survived| survived.contains(node)) {
             held.survived.add(size);
         }
         if !under {
@@ -228,13 +215,9 @@ fn describe<H: Deref<Target = Heap>>(
     held: Held,
 ) -> Result<Owner, Error> {
     let heap: &Heap = &diff.after;
-    let before = diff
-        .changes
-        .origin(node)
-        .or_else(|| root_before(diff, node));
-    let before = before
-        .map(|old| Ok::<u64, Error>(diff.before.retained()?.get(old)))
-        .transpose()?;
+    let before = diff.changes.origin(node).or_else(|| root_before(diff, node));
+    let before =
+        before.map(|old| Ok::<u64, Error>(diff.before.retained()?.get(old))).transpose()?;
     let object = describer.describe(node);
     let growth = i128::from(object.retained) - i128::from(before.unwrap_or(0));
     let growth = growth.min(i128::from(held.retained) + i128::from(held.grown));
@@ -247,22 +230,13 @@ fn describe<H: Deref<Target = Heap>>(
             Ok::<Path, Error>(path::described(describer, &path::to(heap, node)?))
         })
         .transpose()?;
-    let name = |class: u32| {
-        heap.classes()
-            .get(class as usize)
-            .map_or("", |class| heap.name(class.name))
-    };
-    let classes = held.classes.into_iter().map(|(class, sum)| OfClass {
-        class: name(class).to_owned(),
-        sum,
-    });
+    let name =
+        |class: u32| heap.classes().get(class as usize).map_or("", |class| heap.name(class.name));
+    let classes =
+        held.classes.into_iter().map(|(class, sum)| OfClass { class: name(class).to_owned(), sum });
     let mut classes: Vec<OfClass> = classes.collect();
     order::sort_by(&mut classes, |left, right| {
-        right
-            .sum
-            .size
-            .cmp(&left.sum.size)
-            .then_with(|| left.class.cmp(&right.class))
+        right.sum.size.cmp(&left.sum.size).then_with(|| left.class.cmp(&right.class))
     });
     classes.truncate(CLASSES);
     Ok(Owner {

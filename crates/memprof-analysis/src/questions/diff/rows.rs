@@ -187,21 +187,10 @@ impl Question {
         let unchanged = all - rows.len();
         order::sort_by_key(&mut rows, |row| {
             let (reachable, change) = (row.reachable, row.change);
-            Reverse((
-                self.sort.of(row),
-                reachable.size,
-                reachable.count,
-                change.size,
-                change.count,
-            ))
+            Reverse((self.sort.of(row), reachable.size, reachable.count, change.size, change.count))
         });
         let (rows, more) = self.limit.page(rows, 0);
-        Ok(Rows {
-            warnings: diff.warnings.clone(),
-            rows,
-            more,
-            unchanged,
-        })
+        Ok(Rows { warnings: diff.warnings.clone(), rows, more, unchanged })
     }
 }
 
@@ -236,15 +225,10 @@ impl<'h> Reached<'h> {
 /// Sums of a set's members by row, computed in several threads.
 fn summed(set: &BitSet, rows: usize, add: impl Fn(&mut [Sums], u32) + Sync) -> Vec<Sums> {
     let start = || vec![Sums::default(); rows];
-    let part = if rows < PART {
-        PART
-    } else {
-        set.length().max(1)
-    };
+    let part = if rows < PART { PART } else { set.length().max(1) };
     let parts = in_parts(set.length(), part, start, |sums, part| {
         let ids = part.start as u32..part.end as u32;
-        ids.filter(|&id| set.contains(id))
-            .for_each(|id| add(sums, id));
+        ids.filter(|&id| set.contains(id)).for_each(|id| add(sums, id));
     });
     let mut parts = parts.into_iter();
     let mut sums = parts.next().unwrap_or_else(start);

@@ -22,17 +22,9 @@ fn diff<'h>(before: &'h Heap, after: &'h Heap) -> Diff<&'h Heap> {
 }
 
 fn new(diff: &Diff<&Heap>) -> Vec<u64> {
-    diff.changes()
-        .new
-        .iter()
-        .map(|id| diff.after().addresses().of(id))
-        .collect()
+    diff.changes().new.iter().map(|id| diff.after().addresses().of(id)).collect()
 }
 
 fn gone(diff: &Diff<&Heap>) -> Vec<u64> {
-    diff.changes()
-        .gone
-        .iter()
-        .map(|id| diff.before().addresses().of(id))
-        .collect()
+    diff.changes().gone.iter().map(|id| diff.before().addresses().of(id)).collect()
 }

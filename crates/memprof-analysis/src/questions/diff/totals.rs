@@ -35,10 +35,7 @@ impl Sum {
     }
 
     fn of(set: &BitSet, sizes: &Sizes) -> Sum {
-        Sum {
-            count: set.count() as u64,
-            size: set.sum(|id| sizes.get(id)),
-        }
+        Sum { count: set.count() as u64, size: set.sum(|id| sizes.get(id)) }
     }
 }
 
@@ -57,10 +54,7 @@ impl Change {
             let change = i128::from(after) - i128::from(before);
             change.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
         };
-        Change {
-            count: change(before.count, after.count),
-            size: change(before.size, after.size),
-        }
+        Change { count: change(before.count, after.count), size: change(before.size, after.size) }
     }
 }
 

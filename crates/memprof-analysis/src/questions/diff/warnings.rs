@@ -8,12 +8,8 @@ use memprof_heap::Heap;
 
 /// Facts about the dump itself.
 fn header(heap: &Heap) -> Value {
-    let note = heap
-        .notes()
-        .iter()
-        .find(|(kind, _)| *kind == NoteKind::Header);
-    note.and_then(|(_, json)| serde_json::from_str(json).ok())
-        .unwrap_or(Value::Null)
+    let note = heap.notes().iter().find(|(kind, _)| *kind == NoteKind::Header);
+    note.and_then(|(_, json)| serde_json::from_str(json).ok()).unwrap_or(Value::Null)
 }
 
 /// All warnings, in sentences.

@@ -24,11 +24,7 @@ pub(super) struct Equal {
 
 impl Equal {
     fn add(&mut self, id: u32, size: u64) {
-        self.first = if self.count == 0 {
-            id
-        } else {
-            self.first.min(id)
-        };
+        self.first = if self.count == 0 { id } else { self.first.min(id) };
         self.count += 1;
         self.size = self.size.saturating_add(size);
         self.largest = self.largest.max(size);
@@ -73,11 +69,8 @@ pub(super) struct Found {
 impl Found {
     pub fn of(heap: &Heap, selection: &Selection<'_>) -> Result<Found, Error> {
         let groups = heap.group_numbers()?;
-        let is_string: Vec<bool> = heap
-            .groups()
-            .iter()
-            .map(|group| group.kind == Kind::STRING)
-            .collect();
+        let is_string: Vec<bool> =
+            heap.groups().iter().map(|group| group.kind == Kind::STRING).collect();
         let string = |id: u32| {
             groups
                 .get(id as usize)
@@ -85,26 +78,21 @@ impl Found {
         };
         let places = heap.text_places()?;
         let memsizes = heap.memsizes()?;
-        let parts = in_parts(
-            heap.len() as usize,
-            PART,
-            Looked::default,
-            |looked, part| {
-                let (found, all) = looked;
-                let ids = part.start as u32..part.end as u32;
-                let mut stored = Vec::new();
-                for id in ids.filter(|&id| string(id) && selection.contains(id)) {
-                    let size = memsizes.get(id);
-                    found.count += 1;
-                    found.size = found.size.saturating_add(size);
-                    match places.get(id as usize) {
-                        Some(&place) if place != NONE => stored.push((place, id)),
-                        _ => found.leave_out(size),
-                    }
+        let parts = in_parts(heap.len() as usize, PART, Looked::default, |looked, part| {
+            let (found, all) = looked;
+            let ids = part.start as u32..part.end as u32;
+            let mut stored = Vec::new();
+            for id in ids.filter(|&id| string(id) && selection.contains(id)) {
+                let size = memsizes.get(id);
+                found.count += 1;
+                found.size = found.size.saturating_add(size);
+                match places.get(id as usize) {
+                    Some(&place) if place != NONE => stored.push((place, id)),
+                    _ => found.leave_out(size),
                 }
-                all.push((part.start, stored));
-            },
-        );
+            }
+            all.push((part.start, stored));
+        });
         let mut found = Found::default();
         let mut stored: Vec<(usize, Vec<(u32, u32)>)> = Vec::new();
         for (part, places) in parts {
@@ -218,10 +206,7 @@ impl Repeated {
         let keys: usize = strings.iter().map(Vec::len).sum();
         let words = keys.div_ceil(8).clamp(1, 1 << 25);
         let empty = || (0..words).map(|_| AtomicU64::new(0)).collect();
-        let repeated = Repeated {
-            once: empty(),
-            again: empty(),
-        };
+        let repeated = Repeated { once: empty(), again: empty() };
         share(
             strings.len(),
             strings.iter(),

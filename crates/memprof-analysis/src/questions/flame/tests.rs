@@ -31,12 +31,7 @@ fn strings_of_one_array_are_one_frame_with_the_largest_of_them() {
     let frame = named(&answer, "String@[]");
     assert_eq!(
         (&frame[2], &frame[3], &frame[4], &frame[5]),
-        (
-            &json!(600),
-            &json!(600),
-            &json!(3),
-            &json!(format!("{:#x}", address(4)))
-        )
+        (&json!(600), &json!(600), &json!(3), &json!(format!("{:#x}", address(4))))
     );
     assert_eq!(named(&answer, "Array@cart")[3], json!(640));
     assert_eq!(named(&answer, "root")[5], Value::Null);
@@ -62,11 +57,7 @@ fn under_an_object_is_what_it_retains() {
         let retained = heap.retained().expect("sizes");
         for of in 0..heap.len() {
             let answer = ask(&heap, "flame", json!({ "of": of })).expect("an answer");
-            assert_eq!(
-                answer["frames"][0][3],
-                json!(retained.get(of)),
-                "{seed} {of}"
-            );
+            assert_eq!(answer["frames"][0][3], json!(retained.get(of)), "{seed} {of}");
         }
     }
 }

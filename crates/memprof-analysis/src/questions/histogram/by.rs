@@ -114,36 +114,27 @@ impl<'h> Keys<'h> {
         let pick = |id: u32, group: u32| if selection.contains(id) { group } else { NONE };
         match self.by {
             By::Class | By::Type | By::Imemo | By::Namespace | By::Superclass => {
-                let table: Vec<u32> = (0..heap.groups().len())
-                    .map(|group| self.of_group(group))
-                    .collect();
+                let table: Vec<u32> =
+                    (0..heap.groups().len()).map(|group| self.of_group(group)).collect();
                 let groups = heap.group_numbers()?;
                 let of = |id: u32| table.get(*groups.get(id as usize)? as usize).copied();
                 Ok(filled(all, |id| pick(id, of(id).unwrap_or(NONE))))
             }
             By::File | By::Line | By::Gem | By::Application | By::Method => {
-                let table: Vec<u32> = (0..heap.sites().len())
-                    .map(|site| self.of_site(site))
-                    .collect();
+                let table: Vec<u32> =
+                    (0..heap.sites().len()).map(|site| self.of_site(site)).collect();
                 let unknown = self.number(Raw::Unknown);
                 let sites = heap.site_numbers()?;
-                let of = |id: u32| {
-                    sites
-                        .get(id as usize)
-                        .and_then(|&site| table.get(site as usize))
-                };
-                Ok(filled(all, |id| {
-                    pick(id, of(id).copied().unwrap_or(unknown))
-                }))
+                let of =
+                    |id: u32| sites.get(id as usize).and_then(|&site| table.get(site as usize));
+                Ok(filled(all, |id| pick(id, of(id).copied().unwrap_or(unknown))))
             }
             By::Root => {
                 let categories = categories(heap, heap.steps()?);
-                Ok(
-                    self.each(selection, |id| match categories.get(id as usize) {
-                        Some(&category) if category != NONE => Raw::Category(category),
-                        _ => Raw::Unknown,
-                    }),
-                )
+                Ok(self.each(selection, |id| match categories.get(id as usize) {
+                    Some(&category) if category != NONE => Raw::Category(category),
+                    _ => Raw::Unknown,
+                }))
             }
             By::Size => {
                 let memsizes = heap.memsizes()?;
@@ -215,14 +206,8 @@ impl<'h> Keys<'h> {
         let first = self.number(Raw::ClassObject(object));
         let (mut at, mut object) = (first, object);
         while self.groups.parents[at as usize] == NONE {
-            let above = self
-                .heap
-                .class_object(object)
-                .map_or(NONE, |class| class.superclass);
-            let real = self
-                .heap
-                .class_object(above)
-                .map_or(NONE, |class| class.real);
+            let above = self.heap.class_object(object).map_or(NONE, |class| class.superclass);
+            let real = self.heap.class_object(above).map_or(NONE, |class| class.real);
             if self.heap.class_object(real).is_none() {
                 break;
             }

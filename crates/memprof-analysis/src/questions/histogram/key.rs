@@ -53,38 +53,29 @@ impl Keys<'_> {
     /// The key of a group.
     pub fn key(&self, group: u32) -> Key {
         let name = |name: NameId| self.heap.name(name);
-        Key::Text(
-            match self
-                .raw
-                .keys
-                .get(group as usize)
-                .copied()
-                .unwrap_or(Raw::Unknown)
-            {
-                Raw::Unknown => return Key::Unknown,
-                Raw::Number(number) => return Key::Number(number),
-                Raw::Name(text) => name(text).to_owned(),
-                Raw::ClassObject(object) => {
-                    match self.heap.class_object(object).and_then(|class| class.name) {
-                        Some(text) => name(text).to_owned(),
-                        None => format!("#<Class:{:#x}>", self.heap.addresses().of(object)),
-                    }
+        Key::Text(match self.raw.keys.get(group as usize).copied().unwrap_or(Raw::Unknown) {
+            Raw::Unknown => return Key::Unknown,
+            Raw::Number(number) => return Key::Number(number),
+            Raw::Name(text) => name(text).to_owned(),
+            Raw::ClassObject(object) => {
+                match self.heap.class_object(object).and_then(|class| class.name) {
+                    Some(text) => name(text).to_owned(),
+                    None => format!("#<Class:{:#x}>", self.heap.addresses().of(object)),
                 }
-                Raw::Prefix(text, length) => name(text)
-                    .get(..length as usize)
-                    .unwrap_or_default()
-                    .to_owned(),
-                Raw::Type(kind) => kind.name().to_owned(),
-                Raw::Gem(file) => guess_gem(name(file)).to_owned(),
-                Raw::Site(file, line) => place(name(file), line),
-                Raw::Bits(0) => "0..0".to_owned(),
-                Raw::Bits(bits) => format!("{}..{}", 1_u64 << (bits - 1), u64::MAX >> (64 - bits)),
-                Raw::Category(category) => match self.heap.categories().get(category as usize) {
-                    Some(category) => category.name.clone(),
-                    None => return Key::Unknown,
-                },
+            }
+            Raw::Prefix(text, length) => {
+                name(text).get(..length as usize).unwrap_or_default().to_owned()
+            }
+            Raw::Type(kind) => kind.name().to_owned(),
+            Raw::Gem(file) => guess_gem(name(file)).to_owned(),
+            Raw::Site(file, line) => place(name(file), line),
+            Raw::Bits(0) => "0..0".to_owned(),
+            Raw::Bits(bits) => format!("{}..{}", 1_u64 << (bits - 1), u64::MAX >> (64 - bits)),
+            Raw::Category(category) => match self.heap.categories().get(category as usize) {
+                Some(category) => category.name.clone(),
+                None => return Key::Unknown,
             },
-        )
+        })
     }
 
     /// The filter that chooses the objects of a group.

@@ -66,11 +66,7 @@ impl Ranking<'_> {
     }
 
     pub fn percent(&self, tally: &Tally) -> f64 {
-        let part = if self.sort == Sort::Retained {
-            tally.retained
-        } else {
-            tally.size
-        };
+        let part = if self.sort == Sort::Retained { tally.retained } else { tally.size };
         percent(part, self.heap_size)
     }
 

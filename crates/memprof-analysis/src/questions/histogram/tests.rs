@@ -9,9 +9,7 @@ use memprof_heap::testing::{class, heap, random, thing};
 use memprof_heap::{Heap, Object};
 
 fn answer(heap: &Heap, question: &Question) -> Answer {
-    question
-        .answer(heap)
-        .unwrap_or_else(|error| panic!("{question:?}: {error}"))
+    question.answer(heap).unwrap_or_else(|error| panic!("{question:?}: {error}"))
 }
 
 fn all(by: By) -> Question {
@@ -32,19 +30,12 @@ fn text(heap: &Heap, object: &Object, by: By) -> String {
     let range = |number: u64| match number {
         0 => "\"0..0\"".to_owned(),
         _ => {
-            let low = (0..64)
-                .map(|bit| 1_u64 << bit)
-                .rfind(|low| *low <= number)
-                .expect("a bit");
+            let low = (0..64).map(|bit| 1_u64 << bit).rfind(|low| *low <= number).expect("a bit");
             format!("\"{low}..{}\"", low + (low - 1))
         }
     };
     let site = |field: &dyn Fn(&memprof_heap::Site) -> Option<String>| {
-        object
-            .site
-            .as_ref()
-            .and_then(field)
-            .map_or("null".to_owned(), |text| format!("{text:?}"))
+        object.site.as_ref().and_then(field).map_or("null".to_owned(), |text| format!("{text:?}"))
     };
     match by {
         By::Class => format!("{:?}", name(object.class.name)),
@@ -70,9 +61,7 @@ fn text(heap: &Heap, object: &Object, by: By) -> String {
         By::Generation => number(object.generation),
         By::Age => number(object.generation.map(|born| 5 - born)),
         By::Size => range(object.memsize),
-        By::Length => object
-            .length
-            .map_or("null".to_owned(), |length| range(length.into())),
+        By::Length => object.length.map_or("null".to_owned(), |length| range(length.into())),
         By::Shape => number(object.shape),
         By::Slot => number(Some(object.slot_size.into())),
         By::Imemo => format!("{:?}", object.group.name.map_or(String::new(), name)),
@@ -84,35 +73,22 @@ fn text(heap: &Heap, object: &Object, by: By) -> String {
 fn retained(heap: &Heap, members: &[u32]) -> u64 {
     let dominators = heap.dominators().expect("in memory");
     let top = members.iter().filter(|&&id| {
-        dominators.reaches(id)
-            && !dominators
-                .ancestors(id)
-                .any(|above| members.contains(&above))
+        dominators.reaches(id) && !dominators.ancestors(id).any(|above| members.contains(&above))
     });
-    top.map(|&id| heap.retained().expect("in memory").get(id))
-        .sum()
+    top.map(|&id| heap.retained().expect("in memory").get(id)).sum()
 }
 
 fn check(heap: &Heap, row: &Row, members: &[u32], context: &str) {
-    let objects = members
-        .iter()
-        .map(|&id| heap.object(id).expect("in memory").expect("an object"));
+    let objects = members.iter().map(|&id| heap.object(id).expect("in memory").expect("an object"));
     let objects: Vec<Object> = objects.collect();
     let generations = || objects.iter().filter_map(|object| object.generation);
     assert_eq!(row.count, members.len() as u64, "{context}");
-    assert_eq!(
-        row.size,
-        objects.iter().map(|object| object.memsize).sum::<u64>(),
-        "{context}"
-    );
+    assert_eq!(row.size, objects.iter().map(|object| object.memsize).sum::<u64>(), "{context}");
     assert_eq!(row.retained, Some(retained(heap, members)), "{context}");
     assert_eq!(row.first_generation, generations().min(), "{context}");
     assert_eq!(row.last_generation, generations().max(), "{context}");
     if let Some(filter) = row.r#where.as_deref().filter(|_| !context.contains("then")) {
-        let found: Vec<u32> = Selection::new(heap, Some(filter))
-            .expect(filter)
-            .iter()
-            .collect();
+        let found: Vec<u32> = Selection::new(heap, Some(filter)).expect(filter).iter().collect();
         assert_eq!(found, members, "{filter}");
     }
 }
@@ -144,26 +120,13 @@ fn counts_what_a_look_at_each_object_counts() {
                 groups.entry(text(&heap, &object, by)).or_default().push(id);
             }
             let answer = answer(&heap, &all(by));
-            assert_eq!(
-                answer.rows.len(),
-                groups.len(),
-                "{by:?}: {:?} {groups:?}",
-                answer.rows
-            );
+            assert_eq!(answer.rows.len(), groups.len(), "{by:?}: {:?} {groups:?}", answer.rows);
             for row in &answer.rows {
                 let key = serde_json::to_string(&row.key).expect("JSON");
-                check(
-                    &heap,
-                    row,
-                    &groups[&key],
-                    &format!("{by:?} {key} of {seed}"),
-                );
+                check(&heap, row, &groups[&key], &format!("{by:?} {key} of {seed}"));
             }
             assert_eq!(answer.total.count, u64::from(heap.len()));
-            let sorted = answer
-                .rows
-                .windows(2)
-                .all(|rows| rows[0].retained >= rows[1].retained);
+            let sorted = answer.rows.windows(2).all(|rows| rows[0].retained >= rows[1].retained);
             assert!(sorted && answer.sort == Sort::Retained);
         }
     }
@@ -172,31 +135,15 @@ fn counts_what_a_look_at_each_object_counts() {
 #[test]
 fn shows_the_first_and_counts_the_rest() {
     let (_, heap) = random(3, 90);
-    let whole = answer(
-        &heap,
-        &Question {
-            sort: Some(Sort::Size),
-            ..all(By::Line)
-        },
-    );
+    let whole = answer(&heap, &Question { sort: Some(Sort::Size), ..all(By::Line) });
     for limit in [0, 1, 3, 100] {
-        let part = Question {
-            limit: Limit(limit),
-            sort: Some(Sort::Size),
-            ..all(By::Line)
-        };
+        let part = Question { limit: Limit(limit), sort: Some(Sort::Size), ..all(By::Line) };
         let part = answer(&heap, &part);
         assert_eq!(part.rows[..], whole.rows[..limit.min(whole.rows.len())]);
         assert_eq!(part.rows.len() + part.more, whole.rows.len());
         assert_eq!(part.total, whole.total);
     }
-    let named = answer(
-        &heap,
-        &Question {
-            sort: Some(Sort::Name),
-            ..all(By::Class)
-        },
-    );
+    let named = answer(&heap, &Question { sort: Some(Sort::Name), ..all(By::Class) });
     let keys: Vec<&Key> = named.rows.iter().map(|row| &row.key).collect();
     assert!(keys.is_sorted());
 }
@@ -214,23 +161,17 @@ fn groups_twice_and_of_a_selection() {
         let mut rows = 0;
         for outer in &answer.rows {
             for inner in &outer.rows {
-                let filter = format!(
-                    "size > 40 and ({})",
-                    inner.r#where.as_deref().expect("a filter")
-                );
-                let members: Vec<u32> = Selection::new(&heap, Some(&filter))
-                    .expect("a query")
-                    .iter()
-                    .collect();
+                let filter =
+                    format!("size > 40 and ({})", inner.r#where.as_deref().expect("a filter"));
+                let members: Vec<u32> =
+                    Selection::new(&heap, Some(&filter)).expect("a query").iter().collect();
                 check(&heap, inner, &members, "then");
                 rows += members.len() as u64;
             }
         }
         assert_eq!(rows, answer.total.count);
-        let members: Vec<u32> = Selection::new(&heap, Some("size > 40"))
-            .expect("a query")
-            .iter()
-            .collect();
+        let members: Vec<u32> =
+            Selection::new(&heap, Some("size > 40")).expect("a query").iter().collect();
         assert_eq!(answer.total.retained, Some(retained(&heap, &members)));
     }
 }
@@ -239,13 +180,7 @@ fn groups_twice_and_of_a_selection() {
 fn computes_exactly_what_goes_with_a_group() {
     for seed in 0..8 {
         let (_, heap) = random(seed, 60);
-        let answer = answer(
-            &heap,
-            &Question {
-                exact: true,
-                ..all(By::Class)
-            },
-        );
+        let answer = answer(&heap, &Question { exact: true, ..all(By::Class) });
         let classes = heap.group_classes();
         let graph = heap.graph(&classes).expect("in memory");
         for row in &answer.rows {
@@ -254,11 +189,7 @@ fn computes_exactly_what_goes_with_a_group() {
             let members = BitSet::of(graph.len(), members.iter());
             let gone = retained_of_set(&graph, heap.root(), &members);
             let memsizes = heap.memsizes().expect("in memory");
-            assert_eq!(
-                row.retained,
-                Some(gone.sum(|id| memsizes.get(id))),
-                "{seed} {filter:?}"
-            );
+            assert_eq!(row.retained, Some(gone.sum(|id| memsizes.get(id))), "{seed} {filter:?}");
         }
     }
 }
@@ -266,9 +197,7 @@ fn computes_exactly_what_goes_with_a_group() {
 /// All rows of a tree, with the names of their parents.
 fn flat<'r>(rows: &'r [Row], above: &str, found: &mut Vec<(String, &'r Row)>) {
     for row in rows {
-        let Key::Text(key) = &row.key else {
-            panic!("{row:?}")
-        };
+        let Key::Text(key) = &row.key else { panic!("{row:?}") };
         let way = format!("{above}/{key}");
         flat(&row.rows, &way, found);
         found.push((way, row));
@@ -308,9 +237,8 @@ fn makes_trees_of_constants_and_classes() {
                 .iter()
                 .find(|class| class.name.is_some_and(|known| heap.name(known) == name));
             let object = object.expect("a class").object;
-            let members: Vec<u32> = (0..heap.len())
-                .filter(|&id| above(id).contains(&object))
-                .collect();
+            let members: Vec<u32> =
+                (0..heap.len()).filter(|&id| above(id).contains(&object)).collect();
             check(&heap, row, &members, way);
         }
         assert_eq!(classes.total.count, u64::from(heap.len()));
@@ -330,17 +258,11 @@ fn groups_by_roots_and_takes_circles_of_superclasses() {
     let roots = answer(&heap, &all(By::Root));
     let keys: Vec<(&Key, u64)> = roots.rows.iter().map(|row| (&row.key, row.count)).collect();
     assert_eq!(keys, [(&Key::Text("vm".to_owned()), 4), (&Key::Unknown, 1)]);
-    assert_eq!(
-        (roots.total.unreachable_count, roots.total.unreachable_size),
-        (Some(1), Some(40))
-    );
+    assert_eq!((roots.total.unreachable_count, roots.total.unreachable_size), (Some(1), Some(40)));
     let classes = answer(&heap, &all(By::Superclass));
     assert_eq!(classes.total.count, 5);
     let imemos = answer(&heap, &all(By::Imemo));
-    assert_eq!(
-        (imemos.rows.len(), imemos.rows[0].count, imemos.total.count),
-        (1, 1, 1)
-    );
+    assert_eq!((imemos.rows.len(), imemos.rows[0].count, imemos.total.count), (1, 1, 1));
 }
 
 #[test]

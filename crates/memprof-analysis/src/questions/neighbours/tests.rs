@@ -13,13 +13,10 @@ fn shop() -> Heap {
     for number in 0..30 {
         cart = cart.to(&format!("[{number}]"), address(3 + number));
     }
-    let order = thing(address(2), Kind::OBJECT, "Order")
-        .to("@first", address(3))
-        .to("@best", address(3));
+    let order =
+        thing(address(2), Kind::OBJECT, "Order").to("@first", address(3)).to("@best", address(3));
     let strings = (0..30).map(|number| string(address(3 + number), "x").size(1000 - number));
-    let shop = class(address(0), "Shop", 0)
-        .to("@cart", address(1))
-        .to("@order", address(2));
+    let shop = class(address(0), "Shop", 0).to("@cart", address(1)).to("@order", address(2));
     let mut things = vec![shop, cart, order];
     things.extend(strings);
     heap(&[("vm", &[address(0)])], &things)
@@ -52,11 +49,7 @@ fn has_what_refers_to_an_object_and_what_it_refers_to() {
     assert_eq!(node(&answer, &hex(1))["more_referrers"], json!(0));
     // The order is not in the graph, and references the first string.
     assert_eq!(node(&answer, &hex(3))["more_referrers"], json!(1));
-    let root = answer["nodes"]
-        .as_array()
-        .expect("nodes")
-        .iter()
-        .find(|node| node["level"] == -2);
+    let root = answer["nodes"].as_array().expect("nodes").iter().find(|node| node["level"] == -2);
     assert_eq!(root.expect("a root")["text"], json!("root vm"));
 }
 
@@ -65,18 +58,11 @@ fn lists_references_with_names_and_counts() {
     let answer = around(&shop(), json!({ "of": hex(3) }));
     let edges = answer["edges"].as_array().expect("edges");
     let (order, first) = (&node(&answer, &hex(2))["id"], &node(&answer, &hex(3))["id"]);
-    let edge = edges
-        .iter()
-        .find(|edge| edge["from"] == *order && edge["to"] == *first);
+    let edge = edges.iter().find(|edge| edge["from"] == *order && edge["to"] == *first);
     let edge = edge.expect("an edge");
-    assert_eq!(
-        (&edge["label"], &edge["references"]),
-        (&json!("@first"), &json!(2))
-    );
+    assert_eq!((&edge["label"], &edge["references"]), (&json!("@first"), &json!(2)));
     let cart = &node(&answer, &hex(1))["id"];
-    let edge = edges
-        .iter()
-        .find(|edge| edge["from"] == *cart && edge["to"] == *first);
+    let edge = edges.iter().find(|edge| edge["from"] == *cart && edge["to"] == *first);
     assert_eq!(edge.expect("an edge")["label"], json!("[0]"));
 }
 
@@ -85,19 +71,13 @@ fn an_object_that_is_expanded_brings_its_neighbours() {
     let heap = shop();
     let few = around(&heap, json!({ "of": hex(1), "each": 3, "limit": 5 }));
     assert_eq!(few["nodes"].as_array().expect("nodes").len(), 5);
-    let more = around(
-        &heap,
-        json!({ "of": hex(1), "each": 3, "limit": 5, "expand": [hex(3)] }),
-    );
+    let more = around(&heap, json!({ "of": hex(1), "each": 3, "limit": 5, "expand": [hex(3)] }));
     let order = node(&more, &hex(2));
     assert_eq!(order["level"], json!(0));
     assert_eq!(node(&more, &hex(3))["expanded"], json!(true));
     assert_eq!(node(&more, &hex(3))["more_referrers"], json!(0));
     // An object outside the graph cannot be expanded.
-    let none = around(
-        &heap,
-        json!({ "of": hex(1), "each": 3, "limit": 5, "expand": [hex(20)] }),
-    );
+    let none = around(&heap, json!({ "of": hex(1), "each": 3, "limit": 5, "expand": [hex(20)] }));
     assert_eq!(none, few);
 }
 
@@ -132,11 +112,7 @@ fn agrees_with_the_references_of_the_heap() {
 #[test]
 fn is_bounded() {
     let expand: Vec<String> = (0..13).map(hex).collect();
-    let error = ask(
-        &shop(),
-        "neighbours",
-        json!({ "of": hex(0), "expand": expand }),
-    );
+    let error = ask(&shop(), "neighbours", json!({ "of": hex(0), "expand": expand }));
     assert!(matches!(error, Err(Error::Question(text)) if text.contains("at most 12")));
     let answer = around(&shop(), json!({ "of": hex(1), "limit": 0 }));
     assert_eq!(answer["nodes"].as_array().expect("nodes").len(), 1);

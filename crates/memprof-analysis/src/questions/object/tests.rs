@@ -21,12 +21,8 @@ fn everything_about_an_object_is_described() {
             string(address(3), "garbage").to("", address(2)),
         ],
     );
-    let answer = ask(
-        &heap,
-        "object",
-        json!({ "of": format!("{:#x}", address(2)) }),
-    )
-    .expect("an answer");
+    let answer =
+        ask(&heap, "object", json!({ "of": format!("{:#x}", address(2)) })).expect("an answer");
     assert_eq!(answer["text"], "String \"Ann\"");
     assert_eq!(
         (&answer["value"], &answer["length"], &answer["size"]),
@@ -36,10 +32,7 @@ fn everything_about_an_object_is_described() {
     assert_eq!(answer["facts"], json!([["note", "hello"]]));
     assert_eq!(answer["referrers_count"], 2);
     assert_eq!(answer["referrers"][0]["label"], "@owner");
-    assert_eq!(
-        answer["path"]["sentence"],
-        "Shop@carts -> Cart@owner -> String \"Ann\""
-    );
+    assert_eq!(answer["path"]["sentence"], "Shop@carts -> Cart@owner -> String \"Ann\"");
     assert_eq!(answer["unreachable"], false);
     let above: Vec<&str> = answer["dominators"]
         .as_array()
@@ -55,16 +48,10 @@ fn everything_about_an_object_is_described() {
         cart["retains"],
         json!([{ "class": "String", "count": 1, "size": 60 }, { "class": "Cart", "count": 1, "size": 40 }])
     );
-    assert_eq!(
-        cart["site"],
-        json!({ "file": "cart.rb", "line": 3, "method": "new" })
-    );
+    assert_eq!(cart["site"], json!({ "file": "cart.rb", "line": 3, "method": "new" }));
 
     let garbage = ask(&heap, "object", json!({ "of": 3 })).expect("an answer");
-    assert_eq!(
-        (&garbage["unreachable"], &garbage["path"]["steps"]),
-        (&json!(true), &json!([]))
-    );
+    assert_eq!((&garbage["unreachable"], &garbage["path"]["steps"]), (&json!(true), &json!([])));
 }
 
 #[test]
@@ -90,10 +77,7 @@ fn what_an_object_retains_adds_up() {
                 .expect("a list")
                 .iter()
                 .filter_map(|held| held["size"].as_u64());
-            assert_eq!(
-                held.sum::<u64>(),
-                answer["retained"].as_u64().expect("a size")
-            );
+            assert_eq!(held.sum::<u64>(), answer["retained"].as_u64().expect("a size"));
         }
     }
 }

@@ -26,15 +26,7 @@ const PROCESS: [&str; 16] = [
 ];
 
 /// Keys that an answer always contains, even if the dump lacks them.
-const ALWAYS: [&str; 7] = [
-    "ruby",
-    "ruby_version",
-    "pid",
-    "time",
-    "rss",
-    "generation",
-    "tracking",
-];
+const ALWAYS: [&str; 7] = ["ruby", "ruby_version", "pid", "time", "rss", "generation", "tracking"];
 
 /// The header.
 pub(in crate::questions) fn header(heap: &Heap) -> Map<String, Value> {

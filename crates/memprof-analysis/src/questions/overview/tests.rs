@@ -22,64 +22,30 @@ fn counts_what_there_is() {
         thing(0x1500, Kind::DATA, "Proc").named("proc"),
         thing(0x1600, Kind::DATA, "Thread").named("VM/thread"),
         thing(0x1700, Kind::IMEMO, "").named("ment"),
-        thing(0x1800, Kind::ARRAY, "Array")
-            .length(1)
-            .to("[0]", 0x1300),
+        thing(0x1800, Kind::ARRAY, "Array").length(1).to("[0]", 0x1300),
     ];
     let header = r#"{"ruby":"ruby 3.4","pid":42,"rss":1000,"gc":{"count":9},"environment":{"TOKEN":"secret"}}"#;
-    let heap = heap_of(
-        header,
-        &[("vm", &[0x1000, 0x1800]), ("global_tbl", &[0x1800])],
-        &things,
-    );
+    let heap = heap_of(header, &[("vm", &[0x1000, 0x1800]), ("global_tbl", &[0x1800])], &things);
     let answer = answer(&heap);
     let counts = answer.counts;
+    assert_eq!((counts.classes, counts.singleton_classes, counts.modules), (1, 1, 1));
     assert_eq!(
-        (counts.classes, counts.singleton_classes, counts.modules),
-        (1, 1, 1)
-    );
-    assert_eq!(
-        (
-            counts.strings,
-            counts.arrays,
-            counts.procs,
-            counts.threads,
-            counts.methods
-        ),
+        (counts.strings, counts.arrays, counts.procs, counts.threads, counts.methods),
         (2, 1, 1, 1, 1)
     );
     assert_eq!(counts.source_files, 1);
+    assert_eq!((answer.objects.count, answer.objects.size, answer.references), (9, 420, 1));
+    assert_eq!((answer.types[0].r#type, answer.types[0].sum.size), ("string", 140));
     assert_eq!(
-        (answer.objects.count, answer.objects.size, answer.references),
-        (9, 420, 1)
-    );
-    assert_eq!(
-        (answer.types[0].r#type, answer.types[0].sum.size),
-        ("string", 140)
-    );
-    assert_eq!(
-        (
-            answer.tracked.count,
-            answer.first_generation,
-            answer.last_generation
-        ),
+        (answer.tracked.count, answer.first_generation, answer.last_generation),
         (2, Some(4), Some(6))
     );
-    assert_eq!(
-        (answer.process["pid"].as_u64(), answer.gc["count"].as_u64()),
-        (Some(42), Some(9))
-    );
+    assert_eq!((answer.process["pid"].as_u64(), answer.gc["count"].as_u64()), (Some(42), Some(9)));
     assert!(answer.process["time"].is_null() && !answer.process.contains_key("environment"));
     assert_eq!(answer.unreachable.map(|sum| sum.count), Some(6));
-    assert_eq!(
-        (answer.roots[0].root.as_str(), answer.roots[0].retained),
-        ("vm", 40)
-    );
+    assert_eq!((answer.roots[0].root.as_str(), answer.roots[0].retained), ("vm", 40));
     assert_eq!(answer.shared_by_roots, Some(140));
-    assert_eq!(
-        answer.slots.map(|slots| (slots.size, slots.outside)),
-        Some((360, 60))
-    );
+    assert_eq!(answer.slots.map(|slots| (slots.size, slots.outside)), Some((360, 60)));
     assert_eq!(answer.classes.len(), 5);
     assert_eq!(answer.warnings, Vec::<String>::new());
 }
@@ -92,27 +58,15 @@ fn adds_up() {
         let size =
             |things: &mut dyn Iterator<Item = &Thing>| things.map(|thing| thing.size).sum::<u64>();
         assert_eq!(answer.objects.size, size(&mut things.iter()));
-        assert_eq!(
-            answer.types.iter().map(|of| of.sum.count).sum::<u64>(),
-            answer.objects.count
-        );
-        assert_eq!(
-            answer.types.iter().map(|of| of.sum.size).sum::<u64>(),
-            answer.objects.size
-        );
+        assert_eq!(answer.types.iter().map(|of| of.sum.count).sum::<u64>(), answer.objects.count);
+        assert_eq!(answer.types.iter().map(|of| of.sum.size).sum::<u64>(), answer.objects.size);
         let garbage = Selection::new(&heap, Some("not reachable")).expect("a query");
         let garbage: Vec<u32> = garbage.iter().collect();
         let sum = answer.unreachable.expect("roots");
         assert_eq!(sum.count, garbage.len() as u64);
-        assert_eq!(
-            sum.size,
-            size(&mut garbage.iter().map(|&id| &things[id as usize]))
-        );
+        assert_eq!(sum.size, size(&mut garbage.iter().map(|&id| &things[id as usize])));
         let alone: u64 = answer.roots.iter().map(|root| root.retained).sum();
-        assert_eq!(
-            alone + answer.shared_by_roots.expect("roots") + sum.size,
-            answer.objects.size
-        );
+        assert_eq!(alone + answer.shared_by_roots.expect("roots") + sum.size, answer.objects.size);
     }
 }
 
@@ -124,14 +78,9 @@ fn says_what_is_missing() {
     (heap.source.skipped, heap.source.first_skipped) = (3, Some(17));
     let answer = answer(&heap);
     let text = answer.warnings.join("\n");
-    for words in [
-        "too early",
-        "3 lines",
-        "line 17",
-        "1 reference leads",
-        "no roots",
-        "Memprof.start",
-    ] {
+    for words in
+        ["too early", "3 lines", "line 17", "1 reference leads", "no roots", "Memprof.start"]
+    {
         assert!(text.contains(words), "{words}: {text}");
     }
     assert_eq!((answer.unreachable, answer.shared_by_roots), (None, None));

@@ -24,11 +24,7 @@ pub(super) fn of(heap: &Heap, answer: &Answer, header: &Map<String, Value>) -> V
         );
     }
     if let Some(first) = source.first_skipped {
-        let parts = if source.format == "binary" {
-            ("block", "blocks")
-        } else {
-            ("line", "lines")
-        };
+        let parts = if source.format == "binary" { ("block", "blocks") } else { ("line", "lines") };
         let broken = counted(source.skipped, parts);
         warnings.push(format!(
             "Skipped {broken} that cannot be read, the first is {} {first}.",
@@ -37,9 +33,7 @@ pub(super) fn of(heap: &Heap, answer: &Answer, header: &Map<String, Value>) -> V
     }
     if source.missing > 0 {
         let references = counted(source.missing, ("reference leads", "references lead"));
-        warnings.push(format!(
-            "{references} to objects that the dump does not have."
-        ));
+        warnings.push(format!("{references} to objects that the dump does not have."));
     }
     if !rooted {
         warnings.push(

@@ -14,10 +14,7 @@ fn chain(length: u64) -> Heap {
 }
 
 fn one(heap: &Heap, at: u64) -> Path {
-    let question = Question {
-        to: Some(Named::Address(format!("{at:#x}"))),
-        ..Question::default()
-    };
+    let question = Question { to: Some(Named::Address(format!("{at:#x}"))), ..Question::default() };
     match question.answer(heap).expect("an answer") {
         Answer::One(path) => path,
         Answer::Merged { .. } => panic!("one was asked for"),
@@ -31,34 +28,15 @@ fn a_path_is_said_as_a_person_would() {
         &[
             class(address(0), "Object", 0).to("Shop", address(1)),
             class(address(1), "Shop", 0).to("@carts", address(2)),
-            thing(address(2), Kind::ARRAY, "Array")
-                .length(1)
-                .to("[0]", address(3)),
+            thing(address(2), Kind::ARRAY, "Array").length(1).to("[0]", address(3)),
             thing(address(3), Kind::OBJECT, "Cart").to("@owner", address(4)),
             string(address(4), "Ann"),
         ],
     );
     let path = one(&heap, address(4));
-    assert_eq!(
-        path.sentence,
-        "Shop@carts -> Array[0] -> Cart@owner -> String \"Ann\""
-    );
-    let labels: Vec<Option<&str>> = path
-        .steps
-        .iter()
-        .map(|step| step.label.as_deref())
-        .collect();
-    assert_eq!(
-        labels,
-        [
-            None,
-            None,
-            Some("Shop"),
-            Some("@carts"),
-            Some("[0]"),
-            Some("@owner")
-        ]
-    );
+    assert_eq!(path.sentence, "Shop@carts -> Array[0] -> Cart@owner -> String \"Ann\"");
+    let labels: Vec<Option<&str>> = path.steps.iter().map(|step| step.label.as_deref()).collect();
+    assert_eq!(labels, [None, None, Some("Shop"), Some("@carts"), Some("[0]"), Some("@owner")]);
 }
 
 /// Distance of each node from the roots: relaxes each edge once per node, the simplest algorithm.
@@ -85,14 +63,9 @@ fn every_path_is_as_short_as_can_be_without_the_stack_if_that_can_be() {
         let (_, heap) = random(seed, 100);
         let classes = heap.group_classes();
         let graph = heap.graph(&classes).expect("a graph");
-        let stack = heap
-            .categories()
-            .iter()
-            .position(|category| category.name == "machine_context");
-        let stack: Vec<u32> = stack
-            .map(|stack| heap.category_node(stack))
-            .into_iter()
-            .collect();
+        let stack =
+            heap.categories().iter().position(|category| category.name == "machine_context");
+        let stack: Vec<u32> = stack.map(|stack| heap.category_node(stack)).into_iter().collect();
         let through_any = distances(&graph, heap.root());
         let without_stack = distances(&graph.without_edges_of(&stack), heap.root());
         for node in 0..heap.len() {
@@ -112,10 +85,7 @@ fn a_long_path_is_shown_by_its_ends() {
     let path = one(&heap, address(4_999));
     assert_eq!(path.steps.len(), 2 * ENDS);
     assert_eq!(path.omitted, 5_001 - 2 * ENDS);
-    assert_eq!(
-        path.sentence,
-        "root vm -> Node@next -> … 4998 more … -> Node"
-    );
+    assert_eq!(path.sentence, "root vm -> Node@next -> … 4998 more … -> Node");
 }
 
 #[test]
@@ -126,10 +96,7 @@ fn equal_steps_in_a_row_are_folded_in_words() {
     );
     let path = one(&chain(40), address(39));
     assert_eq!(path.steps.len(), 41);
-    assert_eq!(
-        path.sentence,
-        "root vm -> Node@next -> … 38 more Node@next … -> Node"
-    );
+    assert_eq!(path.sentence, "root vm -> Node@next -> … 38 more Node@next … -> Node");
 }
 
 #[test]
@@ -146,10 +113,7 @@ fn paths_of_many_objects_are_merged() {
     things.push(thing(address(90), Kind::OBJECT, "Session"));
     let heap = heap(&[("vm", &[address(0)])], &things);
     let answer = ask(&heap, "path", json!({ "where": "class = \"Session\"" })).expect("an answer");
-    assert_eq!(
-        (&answer["objects"], &answer["unreachable"]),
-        (&json!(51), &json!(1))
-    );
+    assert_eq!((&answer["objects"], &answer["unreachable"]), (&json!(51), &json!(1)));
     let mut branch = &answer["branches"][0];
     for (text, objects) in [("root vm", 1), ("Cache", 1), ("Array", 1), ("Session", 50)] {
         assert_eq!(
@@ -177,12 +141,8 @@ fn merged_paths_count_what_their_ends_retain_once() {
 #[test]
 fn merged_paths_end_somewhere() {
     let heap = chain(5000);
-    let answer = ask(
-        &heap,
-        "path",
-        json!({ "where": "class = \"Node\"", "limit": 3 }),
-    )
-    .expect("an answer");
+    let answer =
+        ask(&heap, "path", json!({ "where": "class = \"Node\"", "limit": 3 })).expect("an answer");
     let mut depth = 0;
     let mut branch = &answer["branches"][0];
     while branch.is_object() {
@@ -195,12 +155,9 @@ fn merged_paths_end_somewhere() {
 #[test]
 fn what_is_not_there_has_no_path() {
     let heap = chain(3);
-    for parameters in [
-        json!({}),
-        json!({ "to": "0x5" }),
-        json!({ "to": "nonsense" }),
-        json!({ "to": 99 }),
-    ] {
+    for parameters in
+        [json!({}), json!({ "to": "0x5" }), json!({ "to": "nonsense" }), json!({ "to": 99 })]
+    {
         assert!(ask(&heap, "path", parameters).is_err());
     }
 }

@@ -21,18 +21,12 @@ fn few() -> Heap {
             .to("@name", 0x2_3000)
             .to("@other", 0x2_3000),
         string(0x2_3000, "user:42").flags(Flags::FROZEN).slot(80),
-        thing(0x3_4000, Kind::IMEMO, "")
-            .named("iseq")
-            .fact("name", Fact::Text("fetch".to_owned())),
+        thing(0x3_4000, Kind::IMEMO, "").named("iseq").fact("name", Fact::Text("fetch".to_owned())),
         string(0x4_5000, "garbage").to("", 0x2_3000),
     ];
     // The page at 0x23000 is its second turn.
     let header = r#"{"generation":10,"unshared":{"page_size":4096,"turns":[2,1,32,1]}}"#;
-    heap_of(
-        header,
-        &[("vm", &[0x1000, 0x2000]), ("global_tbl", &[0x2000])],
-        &things,
-    )
+    heap_of(header, &[("vm", &[0x1000, 0x2000]), ("global_tbl", &[0x2000])], &things)
 }
 
 #[test]
@@ -76,10 +70,7 @@ fn knows_all_fields() {
         assert_eq!(found(&heap, filter), ids, "{filter}");
     }
     assert!(Selection::new(&heap, Some("clas = A")).is_err());
-    assert_eq!(
-        Selection::new(&heap, None).map(|all| all.count()).ok(),
-        Some(5)
-    );
+    assert_eq!(Selection::new(&heap, None).map(|all| all.count()).ok(), Some(5));
 }
 
 #[test]
@@ -90,35 +81,23 @@ fn finds_what_a_look_at_all_things_finds() {
             let ids = things.iter().zip(0..).filter(|(thing, _)| meets(thing));
             ids.map(|(_, id)| id).collect()
         };
-        assert_eq!(
-            found(&heap, "size > 1KiB"),
-            naive(&|thing| thing.size > 1024)
-        );
+        assert_eq!(found(&heap, "size > 1KiB"), naive(&|thing| thing.size > 1024));
         assert_eq!(
             found(&heap, "file ~ app and not frozen"),
-            naive(&|thing| thing
-                .site
-                .as_ref()
-                .is_some_and(|site| site.0.contains("app"))
+            naive(&|thing| thing.site.as_ref().is_some_and(|site| site.0.contains("app"))
                 && thing.flags == 0)
         );
         let mut referrers = vec![0; things.len()];
-        things
-            .iter()
-            .flat_map(|thing| &thing.edges)
-            .for_each(|edge| {
-                let target = things.iter().position(|thing| thing.address == edge.1);
-                referrers[target.expect("an object")] += 1;
-            });
-        let many: Vec<u32> = (0..things.len() as u32)
-            .filter(|&id| referrers[id as usize] > 2)
-            .collect();
+        things.iter().flat_map(|thing| &thing.edges).for_each(|edge| {
+            let target = things.iter().position(|thing| thing.address == edge.1);
+            referrers[target.expect("an object")] += 1;
+        });
+        let many: Vec<u32> =
+            (0..things.len() as u32).filter(|&id| referrers[id as usize] > 2).collect();
         assert_eq!(found(&heap, "referrers > 2"), many);
         let reached: Vec<u32> = {
             let dominators = heap.dominators().expect("in memory");
-            (0..heap.len())
-                .filter(|&id| dominators.reaches(id))
-                .collect()
+            (0..heap.len()).filter(|&id| dominators.reaches(id)).collect()
         };
         assert_eq!(found(&heap, "reachable"), reached);
         assert_eq!(found(&heap, "depth >= 1"), reached);
@@ -192,18 +171,15 @@ fn finds_addresses_without_asking_objects() {
                 format!("address in ({one}, {other}, 8, {one})"),
                 &(|address| address == one || address == other) as &dyn Fn(u64) -> bool,
             ),
-            (
-                format!("address not in ({one}, {other}, 8, 16, 24)"),
-                &|address| address != one && address != other,
-            ),
-            (
-                format!("address in {}..{}", one.min(other), one.max(other)),
-                &|address| (one.min(other)..=one.max(other)).contains(&address),
-            ),
-            (
-                format!("address not in {}..{}", one.min(other), one.max(other)),
-                &|address| !(one.min(other)..=one.max(other)).contains(&address),
-            ),
+            (format!("address not in ({one}, {other}, 8, 16, 24)"), &|address| {
+                address != one && address != other
+            }),
+            (format!("address in {}..{}", one.min(other), one.max(other)), &|address| {
+                (one.min(other)..=one.max(other)).contains(&address)
+            }),
+            (format!("address not in {}..{}", one.min(other), one.max(other)), &|address| {
+                !(one.min(other)..=one.max(other)).contains(&address)
+            }),
         ] {
             assert_eq!(found(&heap, &filter), all(holds), "{filter}");
         }

@@ -17,12 +17,8 @@ fn threads(parameters: Value) -> Value {
                 .to("", address(3))
                 .to("", address(4))
                 .to("", address(5)),
-            thing(address(1), Kind::DATA, "Thread")
-                .named("VM/thread")
-                .size(30),
-            thing(address(2), Kind::IMEMO, "")
-                .named("env")
-                .to("local queue", address(4)),
+            thing(address(1), Kind::DATA, "Thread").named("VM/thread").size(30),
+            thing(address(2), Kind::IMEMO, "").named("env").to("local queue", address(4)),
             string(address(3), "on the stack").size(500),
             thing(address(4), Kind::ARRAY, "Array").size(300),
             thing(address(5), Kind::IMEMO, "").named("iseq").size(900),
@@ -54,8 +50,5 @@ fn threads_can_be_chosen_and_passed_over() {
     assert_eq!(second["rows"][0]["size"], 30);
     assert_eq!(second["more"], 0);
     assert_eq!(threads(json!({ "where": "name = worker" }))["count"], 1);
-    assert_eq!(
-        threads(json!({ "held_limit": 0 }))["rows"][0]["held"],
-        json!([])
-    );
+    assert_eq!(threads(json!({ "held_limit": 0 }))["rows"][0]["held"], json!([]));
 }

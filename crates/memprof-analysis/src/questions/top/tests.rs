@@ -49,32 +49,17 @@ fn is_the_beginning_of_the_sorted_list() {
         ] {
             for (offset, limit) in [(0, 5), (3, 4), (0, 1000), (65, 20), (200, 1), (0, 0)] {
                 let filter = Some("size > 40 or frozen".to_owned());
-                let mut ids: Vec<u32> = Selection::new(&heap, filter.as_deref())
-                    .expect("a query")
-                    .iter()
-                    .collect();
+                let mut ids: Vec<u32> =
+                    Selection::new(&heap, filter.as_deref()).expect("a query").iter().collect();
                 let count = ids.len();
                 ids.sort_by_key(|&id| Reverse(value(&heap, sort, id)));
                 let expected: Vec<u32> = ids.into_iter().skip(offset).take(limit).collect();
-                let question = Question {
-                    sort,
-                    r#where: filter,
-                    limit: Limit(limit),
-                    offset,
-                };
+                let question = Question { sort, r#where: filter, limit: Limit(limit), offset };
                 let Answer { objects, more, .. } = question.answer(&heap).expect("an answer");
                 let found: Vec<u32> = objects.iter().map(|row| row.object.id).collect();
                 assert_eq!(found, expected, "{sort:?} {offset} {limit}");
-                assert_eq!(
-                    more,
-                    count.saturating_sub(offset + limit),
-                    "{sort:?} {offset} {limit}"
-                );
-                assert!(
-                    objects
-                        .iter()
-                        .all(|row| row.value == value(&heap, sort, row.object.id))
-                );
+                assert_eq!(more, count.saturating_sub(offset + limit), "{sort:?} {offset} {limit}");
+                assert!(objects.iter().all(|row| row.value == value(&heap, sort, row.object.id)));
             }
         }
     }
@@ -83,12 +68,8 @@ fn is_the_beginning_of_the_sorted_list() {
 #[test]
 fn is_asked_in_json() {
     let (_, heap) = random(1, 40);
-    let answer = ask(
-        &heap,
-        "top",
-        serde_json::json!({ "sort": "size", "limit": 1 }),
-    )
-    .expect("an answer");
+    let answer =
+        ask(&heap, "top", serde_json::json!({ "sort": "size", "limit": 1 })).expect("an answer");
     let row = &answer["objects"][0];
     for key in [
         "id",

@@ -18,12 +18,8 @@ fn shop() -> Heap {
 
 #[test]
 fn shows_the_largest_first_with_their_labels() {
-    let answer = ask(
-        &shop(),
-        "tree",
-        json!({ "of": address_of(1), "limit": 2, "depth": 1 }),
-    )
-    .expect("an answer");
+    let answer = ask(&shop(), "tree", json!({ "of": address_of(1), "limit": 2, "depth": 1 }))
+        .expect("an answer");
     let labels: Vec<&str> = answer["branches"]
         .as_array()
         .expect("a list")
@@ -37,12 +33,8 @@ fn shows_the_largest_first_with_their_labels() {
 
 #[test]
 fn objects_of_one_class_can_be_taken_together() {
-    let answer = ask(
-        &shop(),
-        "tree",
-        json!({ "of": address_of(1), "by_class": true }),
-    )
-    .expect("an answer");
+    let answer =
+        ask(&shop(), "tree", json!({ "of": address_of(1), "by_class": true })).expect("an answer");
     let branch = &answer["branches"][0];
     assert_eq!(
         (&branch["class"], &branch["count"], &branch["sum"]),
@@ -55,19 +47,13 @@ fn branches_and_what_is_not_shown_make_up_the_whole() {
     for seed in 1..20 {
         let (_, heap) = random(seed, 200);
         for by_class in [false, true] {
-            let answer = ask(
-                &heap,
-                "tree",
-                json!({ "by_class": by_class, "depth": 6, "limit": 3 }),
-            )
-            .expect("an answer");
+            let answer =
+                ask(&heap, "tree", json!({ "by_class": by_class, "depth": 6, "limit": 3 }))
+                    .expect("an answer");
             let mut open = vec![&answer];
             while let Some(branch) = open.pop() {
                 let branches = branch["branches"].as_array().expect("a list");
-                let shown: u64 = branches
-                    .iter()
-                    .filter_map(|branch| branch["sum"].as_u64())
-                    .sum();
+                let shown: u64 = branches.iter().filter_map(|branch| branch["sum"].as_u64()).sum();
                 let below = shown + branch["more"][1].as_u64().expect("a sum");
                 assert!(below <= branch["sum"].as_u64().expect("a sum"));
                 open.extend(branches);

@@ -80,16 +80,9 @@ impl Verdict {
             if holder == NONE || passing[holder as usize] {
                 continue;
             }
-            let begin = graph
-                .offsets
-                .get(from as usize)
-                .map_or(0, |&begin| begin as usize);
+            let begin = graph.offsets.get(from as usize).map_or(0, |&begin| begin as usize);
             for (&to, edge) in graph.row(from).iter().zip(begin..) {
-                let node = self
-                    .tree
-                    .last
-                    .get(to as usize)
-                    .filter(|&&node| node != NONE);
+                let node = self.tree.last.get(to as usize).filter(|&&node| node != NONE);
                 let Some(number) = node.and_then(|&node| of_finding[node as usize]) else {
                     continue;
                 };
@@ -105,10 +98,7 @@ impl Verdict {
                 }
             }
         }
-        Ok(ways
-            .into_iter()
-            .map(|(way, (count, _))| (way, count))
-            .collect())
+        Ok(ways.into_iter().map(|(way, (count, _))| (way, count)).collect())
     }
 
     /// The path to the object that a referrer references; `None` if people would not recognize it.

@@ -58,10 +58,8 @@ impl Trend {
     /// `None` if it does not grow by `least` from heap to heap.
     pub(super) fn of(series: &[u64], least: u64) -> Option<Trend> {
         let (&first, &last) = (series.first()?, series.last()?);
-        let steps: Vec<i128> = series
-            .windows(2)
-            .map(|pair| i128::from(pair[1]) - i128::from(pair[0]))
-            .collect();
+        let steps: Vec<i128> =
+            series.windows(2).map(|pair| i128::from(pair[1]) - i128::from(pair[0])).collect();
         let least = i128::from(least);
         if last <= first {
             return None;
@@ -83,11 +81,7 @@ impl Trend {
     fn going_on(steps: &[i128]) -> Trend {
         let (before, after) = steps.split_at(steps.len() / 2);
         let mean = |steps: &[i128]| steps.iter().sum::<i128>() / steps.len().max(1) as i128;
-        if mean(after) * LEVEL.1 < mean(before) * LEVEL.0 {
-            Trend::LevelsOff
-        } else {
-            Trend::Grows
-        }
+        if mean(after) * LEVEL.1 < mean(before) * LEVEL.0 { Trend::LevelsOff } else { Trend::Grows }
     }
 }
 
@@ -164,19 +158,12 @@ impl<'t> Search<'t> {
                 sum.add(more);
             }
         }
-        Search {
-            tree,
-            own,
-            all,
-            below,
-        }
+        Search { tree, own, all, below }
     }
 
     /// Reachable objects of each heap.
     pub fn reachable(&self) -> Vec<Sum> {
-        self.all
-            .first()
-            .map_or_else(Vec::new, |sums| self.heaps(sums).to_vec())
+        self.all.first().map_or_else(Vec::new, |sums| self.heaps(sums).to_vec())
     }
 
     /// The sums of the actual heaps.
@@ -196,11 +183,7 @@ impl<'t> Search<'t> {
         while let Some(at) = open.pop() {
             match growing[at as usize] {
                 Some((trend, in_place)) if !self.is_passed_on(at, in_place, &growing) => {
-                    let member = if in_place {
-                        at
-                    } else {
-                        self.member(at, &growing)
-                    };
+                    let member = if in_place { at } else { self.member(at, &growing) };
                     tops.push((member, at, trend, in_place));
                 }
                 _ => open.extend(&self.below[at as usize]),
@@ -248,8 +231,7 @@ impl<'t> Search<'t> {
             let class = self.tree.names.name(self.tree.nodes[node as usize].class);
             class == "root vm" || class.starts_with('<')
         };
-        path.split_last()
-            .is_some_and(|(_, above)| above.len() > 1 && above.iter().all(is_internal))
+        path.split_last().is_some_and(|(_, above)| above.len() > 1 && above.iter().all(is_internal))
     }
 
     /// Objects of each class in each heap.
@@ -368,9 +350,7 @@ impl<'t> Search<'t> {
     fn collects(&self, held: u32, node: u32) -> bool {
         let turnover = &self.tree.turnover;
         let counts = self.own[held as usize].windows(2);
-        let are_as_many = counts
-            .into_iter()
-            .all(|pair| pair[0].count == pair[1].count);
+        let are_as_many = counts.into_iter().all(|pair| pair[0].count == pair[1].count);
         held != node && are_as_many && turnover.is_lasting(held) && turnover.is_lasting(node)
     }
 
@@ -403,10 +383,7 @@ impl<'t> Search<'t> {
     /// Growth of a node's objects since the first heap.
     pub fn more(&self, at: u32) -> Sum {
         let own = &self.own[at as usize];
-        Sum {
-            count: gained(own, |sum| sum.count),
-            size: gained(own, |sum| sum.size),
-        }
+        Sum { count: gained(own, |sum| sum.count), size: gained(own, |sum| sum.size) }
     }
 
     /// Growth in malloc blocks since the first heap, of a growing node and everything below.

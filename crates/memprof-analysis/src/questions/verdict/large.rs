@@ -64,8 +64,7 @@ impl Search<'_> {
         let is_stack = matches!(node.nature, Nature::Thread | Nature::Fiber);
         let has_most = || {
             let (own, all) = (self.own[at as usize].last(), self.all[at as usize].last());
-            own.zip(all)
-                .is_some_and(|(own, all)| own.size * 2 <= all.size)
+            own.zip(all).is_some_and(|(own, all)| own.size * 2 <= all.size)
         };
         // The stacks of a few waiting threads are not worth reporting.
         if count >= MANY || is_stack && count >= THREADS && has_most() {

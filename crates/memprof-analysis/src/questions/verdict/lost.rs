@@ -40,9 +40,8 @@ pub(super) fn by_size(heap: &Heap, of: &[u32]) -> io::Result<Option<FxHashMap<u6
     if header.get("blocks").and_then(serde_json::Value::as_bool) != Some(true) {
         return Ok(None);
     }
-    let is_block: Vec<bool> = (heap.groups().iter())
-        .map(|group| group.kind == Kind::BLOCK)
-        .collect();
+    let is_block: Vec<bool> =
+        (heap.groups().iter()).map(|group| group.kind == Kind::BLOCK).collect();
     let groups = heap.group_numbers()?;
     let unreached = || (0..heap.len()).filter(|&id| of.get(id as usize) == Some(&NONE));
     let block = |id: &u32| {
@@ -67,9 +66,7 @@ impl Lost {
         let all: Option<Vec<_>> = heaps.iter().map(Option::as_ref).collect();
         let all = all?;
         let last = all.last()?;
-        let most = last
-            .iter()
-            .max_by_key(|&(size, count)| (size * count, Reverse(*size)));
+        let most = last.iter().max_by_key(|&(size, count)| (size * count, Reverse(*size)));
         Some(Lost {
             count: last.values().sum(),
             bytes: bytes(last),

@@ -211,11 +211,7 @@ impl Tree {
         let mut by_site: FxHashMap<(u32, u32), Sum> = FxHashMap::default();
         for id in 0..heap.len() {
             let at = of[id as usize];
-            if at == NONE
-                || flags
-                    .get(id as usize)
-                    .is_none_or(|flags| flags & FOLDED.0 != 0)
-            {
+            if at == NONE || flags.get(id as usize).is_none_or(|flags| flags & FOLDED.0 != 0) {
                 continue;
             }
             let (sum, contents) = &mut sums[at as usize];
@@ -288,9 +284,7 @@ impl Tree {
 
     /// The part of a path from its last well-known step on.
     pub fn known<'p>(&self, path: &'p [u32]) -> &'p [u32] {
-        let start = path
-            .windows(2)
-            .rposition(|pair| self.is_known(pair[0], pair[1]));
+        let start = path.windows(2).rposition(|pair| self.is_known(pair[0], pair[1]));
         &path[start.unwrap_or(0)..]
     }
 
@@ -393,10 +387,7 @@ fn groups_of(heap: &Heap, classes: &[&str]) -> Vec<u32> {
         class.is_some_and(|class| classes.contains(&heap.name(class.name)))
     };
     let groups = heap.groups().iter().zip(0..);
-    groups
-        .filter(|(group, _)| named(group))
-        .map(|(_, number)| number)
-        .collect()
+    groups.filter(|(group, _)| named(group)).map(|(_, number)| number).collect()
 }
 
 /// The sum for a heap, the last one so far.

@@ -67,10 +67,6 @@ impl Question {
             retained_by: verdict.retained_by(node),
             sum,
         };
-        Ok(Answer {
-            rows: sums.into_iter().map(row).collect(),
-            more,
-            garbage,
-        })
+        Ok(Answer { rows: sums.into_iter().map(row).collect(), more, garbage })
     }
 }

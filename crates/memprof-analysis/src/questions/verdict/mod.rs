@@ -222,13 +222,8 @@ fn is_part(heap: &Heap) -> Result<bool, Error> {
     let classes = heap.group_classes();
     let graph = heap.graph(&classes)?;
     let roots = 0..heap.categories().len();
-    let found: usize = roots
-        .map(|root| graph.edges(heap.category_node(root)).count())
-        .sum();
-    let lost = heap
-        .dangling()?
-        .filter(|&(from, _)| from >= heap.len())
-        .count();
+    let found: usize = roots.map(|root| graph.edges(heap.category_node(root)).count()).sum();
+    let lost = heap.dangling()?.filter(|&(from, _)| from >= heap.len()).count();
     Ok(heap.source.missing > u64::from(heap.len()) || lost > found)
 }
 
@@ -294,10 +289,8 @@ impl Verdict {
         let also = self.also(&found, last)?;
         let finding =
             |found: &Growing| self.finding(found, &search, last, &describer, own.as_ref());
-        let findings = found.iter().zip(also).map(|(found, also)| Finding {
-            also,
-            ..finding(found)
-        });
+        let findings =
+            found.iter().zip(also).map(|(found, also)| Finding { also, ..finding(found) });
         let findings: Vec<Finding> = findings.collect();
         let lines = (findings.iter())
             .map(|finding| !finding.lines.is_empty())
@@ -388,12 +381,8 @@ impl Verdict {
             list: node.is_list(),
             in_place: found.in_place,
             trend: found.trend,
-            count: (search.heaps(&found.own).iter())
-                .map(|sum| sum.count)
-                .collect(),
-            size: (search.heaps(&found.all).iter())
-                .map(|sum| sum.size)
-                .collect(),
+            count: (search.heaps(&found.own).iter()).map(|sum| sum.count).collect(),
+            size: (search.heaps(&found.all).iter()).map(|sum| sum.size).collect(),
             generations: self.generations(found),
             gained: found.gained(),
             own: own
@@ -454,12 +443,7 @@ impl Verdict {
             let (file, line) = evaluated_at(file).unwrap_or((file, line.parse().ok()?));
             is_own(file).then(|| Allocated {
                 class: class.to_owned(),
-                site: Site {
-                    file: file.to_owned(),
-                    line,
-                    method: None,
-                    caller: None,
-                },
+                site: Site { file: file.to_owned(), line, method: None, caller: None },
                 own: true,
                 more: search.more(node),
             })
@@ -566,21 +550,12 @@ impl Verdict {
         }
         let (first, last) = (&steps[..STEPS / 2], &steps[STEPS / 2 + omitted..]);
         let gap = Phrase::from(format!("… {omitted} more …"));
-        Phrase::default().steps(
-            first
-                .iter()
-                .cloned()
-                .chain([gap])
-                .chain(last.iter().cloned()),
-        )
+        Phrase::default().steps(first.iter().cloned().chain([gap]).chain(last.iter().cloned()))
     }
 
     /// A step of a path, as in [`crate::questions::Words::step`].
     fn step(&self, from: u32, to: u32) -> Phrase {
-        let (from, to) = (
-            &self.tree.nodes[from as usize],
-            &self.tree.nodes[to as usize],
-        );
+        let (from, to) = (&self.tree.nodes[from as usize], &self.tree.nodes[to as usize]);
         let holder = self.text(from.class);
         let (link, label) = (to.label.0, self.text(to.label.1));
         Phrase::from(step(holder, link, label))

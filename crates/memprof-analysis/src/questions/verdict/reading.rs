@@ -121,34 +121,20 @@ impl<'t, 'h> Reading<'t, 'h> {
     /// becoming garbage.
     fn pending_finalizers(&self) -> BitSet {
         let is_garbage = |object: u32| self.steps.get(object as usize) == Some(&NONE);
-        let of_garbage = self
-            .heap
-            .finalizers()
-            .iter()
-            .filter(|(object, _)| is_garbage(**object));
-        BitSet::of(
-            self.steps.len(),
-            of_garbage.flat_map(|(_, arrays)| arrays.iter().copied()),
-        )
+        let of_garbage = self.heap.finalizers().iter().filter(|(object, _)| is_garbage(**object));
+        BitSet::of(self.steps.len(), of_garbage.flat_map(|(_, arrays)| arrays.iter().copied()))
     }
 
     /// Whether people see an object as a part of its referrer: the shared contents of an Array or String if they are not much
     /// longer, the Hash with a thread's variables, and malloc blocks with contents. Arrays begin to share their contents when
     /// they are shifted.
     fn is_part(&self, holder: u32, object: u32, edge: u32) -> bool {
-        let label = self
-            .labels
-            .get(edge as usize)
-            .map(|&label| Packed(label).label());
+        let label = self.labels.get(edge as usize).map(|&label| Packed(label).label());
         let Some(Label::Role(role)) = label else {
             return false;
         };
-        let length = |id: u32| {
-            self.lengths
-                .get(id as usize)
-                .copied()
-                .filter(|&length| length != NONE)
-        };
+        let length =
+            |id: u32| self.lengths.get(id as usize).copied().filter(|&length| length != NONE);
         match (self.heap.name(role), self.kind(holder), self.kind(object)) {
             ("shared", Kind::ARRAY, Kind::ARRAY) => {
                 let shown = length(holder).unwrap_or(0) as usize;
@@ -180,9 +166,8 @@ impl<'t, 'h> Reading<'t, 'h> {
     /// The reference to each object from the previous one, preferably one with a label.
     fn edges(&self) -> io::Result<Vec<u32>> {
         let graph = self.heap.graph(&[])?;
-        let edges: Vec<AtomicU32> = std::iter::repeat_with(|| AtomicU32::new(NONE))
-            .take(self.steps.len())
-            .collect();
+        let edges: Vec<AtomicU32> =
+            std::iter::repeat_with(|| AtomicU32::new(NONE)).take(self.steps.len()).collect();
         let (steps, labels) = (self.steps, self.labels);
         let look = |node: u32| {
             let start = graph.offsets.get(node as usize).copied().unwrap_or(0);
@@ -218,10 +203,8 @@ impl<'t, 'h> Reading<'t, 'h> {
             _ => return self.find_node(parent, before, object, edge),
         };
         let label = without_key(label);
-        let of_thread = matches!(
-            self.tree.nodes[parent as usize].nature,
-            Nature::Thread | Nature::Fiber
-        );
+        let of_thread =
+            matches!(self.tree.nodes[parent as usize].nature, Nature::Thread | Nature::Fiber);
         if of_thread {
             return self.find_node(parent, before, object, edge);
         }
@@ -251,10 +234,8 @@ impl<'t, 'h> Reading<'t, 'h> {
             let label = (Link::Named, self.tree.names.intern(role));
             return self.tree.below(parent, label, class, nature);
         }
-        let of_thread = matches!(
-            self.tree.nodes[parent as usize].nature,
-            Nature::Thread | Nature::Fiber
-        );
+        let of_thread =
+            matches!(self.tree.nodes[parent as usize].nature, Nature::Thread | Nature::Fiber);
         let of_hash = of_thread && self.kind(before) == Kind::HASH;
         let label = match self.link(edge, of_thread) {
             (Link::ThreadLocal, name) if of_hash => (Link::ThreadVariable, name),
@@ -296,14 +277,8 @@ impl<'t, 'h> Reading<'t, 'h> {
     /// A Symbol created from a String, which is an object.
     fn key(&self, edge: u32) -> Option<String> {
         let key = self.words.target((edge as usize).checked_sub(1)?);
-        let text = self
-            .words
-            .text(key)
-            .filter(|_| self.kind(key) == Kind::SYMBOL)?;
-        Some(format!(
-            ":{}",
-            text.trim_matches('"').trim_start_matches(':')
-        ))
+        let text = self.words.text(key).filter(|_| self.kind(key) == Kind::SYMBOL)?;
+        Some(format!(":{}", text.trim_matches('"').trim_start_matches(':')))
     }
 
     fn class(&mut self, object: u32) -> (NameId, Nature) {
@@ -340,14 +315,7 @@ impl<'t, 'h> Reading<'t, 'h> {
         let class = without_address(self.words.class(object));
         let class = self.tree.names.intern(&class);
         if matches!(nature, Nature::Thread | Nature::Fiber) {
-            return (
-                class,
-                if self.has_ended(object, nature) {
-                    Nature::Ended
-                } else {
-                    nature
-                },
-            );
+            return (class, if self.has_ended(object, nature) { Nature::Ended } else { nature });
         }
         // Blocks without a place are not like the others.
         if internal != Some("proc") {
@@ -372,11 +340,7 @@ impl<'t, 'h> Reading<'t, 'h> {
             (self.flags.get(object as usize)).is_some_and(|flags| flags & Flags::SINGLETON.0 != 0);
         let text = self.words.short(object);
         let is_known = named && !singleton && kind != Kind::ICLASS;
-        let nature = if is_known {
-            Nature::Known
-        } else {
-            Nature::Object
-        };
+        let nature = if is_known { Nature::Known } else { Nature::Object };
         (self.tree.names.alike(&text), nature)
     }
 }
@@ -398,10 +362,7 @@ pub(super) fn named(heap: &Heap, label: Label) -> (Link, String) {
         Label::Ivar(name) | Label::ClassVariable(name) => {
             let name = heap.name(name);
             let hidden = !name.starts_with(['@', '_']) && name.contains('(');
-            (
-                Link::Variable,
-                if hidden { HIDDEN } else { name }.to_owned(),
-            )
+            (Link::Variable, if hidden { HIDDEN } else { name }.to_owned())
         }
         Label::Member(name) => (Link::Variable, format!(".{}", heap.name(name))),
         Label::Constant(name) => (Link::Constant, heap.name(name).to_owned()),

@@ -10,9 +10,7 @@ fn verdict(heaps: &[Heap]) -> Answer {
         verdict.add(heap, false).expect("added");
     }
     let last = heaps.last().expect("a heap");
-    verdict
-        .answer(&Question::default(), last)
-        .expect("an answer")
+    verdict.answer(&Question::default(), last).expect("an answer")
 }
 
 /// Tenants in a hash, each with `notes` strings.
@@ -73,18 +71,11 @@ fn the_line_of_the_application_is_the_one_that_called_the_library() {
     };
     let answer = verdict(&[queue(0), queue(400), queue(800)]);
     let finding = &answer.findings[0];
-    let lines: Vec<_> = finding
-        .lines
-        .iter()
-        .map(|line| (line.site.line, line.own))
-        .collect();
+    let lines: Vec<_> = finding.lines.iter().map(|line| (line.site.line, line.own)).collect();
     assert_eq!(lines, [(216, false)]);
     assert_eq!(finding.lines[0].more.count, 800);
     let own = finding.own.as_ref().expect("the application's line");
-    assert_eq!(
-        (own.site.file.as_str(), own.site.line),
-        ("/srv/shop/app.rb", 9)
-    );
+    assert_eq!((own.site.file.as_str(), own.site.line), ("/srv/shop/app.rb", 9));
     assert_eq!((own.own, own.more.count), (true, 600));
 }
 
@@ -105,18 +96,11 @@ fn paths_that_are_alike_are_one() {
         rows,
         [
             ("String", notes, sum(1000, 100_000)),
-            (
-                "Tenant",
-                "Registry::TENANTS -> Hash[*]".to_owned(),
-                sum(50, 2000)
-            ),
+            ("Tenant", "Registry::TENANTS -> Hash[*]".to_owned(), sum(50, 2000)),
         ]
     );
     assert_eq!((answer.more, answer.garbage), (0, Sum::default()));
-    let one = merged_paths::Question {
-        limit: Limit(1),
-        ..question
-    };
+    let one = merged_paths::Question { limit: Limit(1), ..question };
     assert_eq!(one.answer(&heap).expect("an answer").more, 1);
 }
 
@@ -142,10 +126,8 @@ fn a_cache_that_fills_levels_off() {
 
 /// Jobs, each retained by the one before.
 fn list(jobs: u64) -> Heap {
-    let mut things = vec![
-        class(address(0), "Object", 0).to("JOBS", address(10)),
-        class(address(1), "Job", 0),
-    ];
+    let mut things =
+        vec![class(address(0), "Object", 0).to("JOBS", address(10)), class(address(1), "Job", 0)];
     for job in 0..jobs {
         let one = thing(address(10 + job), Type::OBJECT, "Job").size(100);
         let next = (job + 1 < jobs).then(|| address(11 + job));
@@ -239,10 +221,7 @@ fn on_a_stack(strings: u64) -> Heap {
 #[test]
 fn what_lasts_is_named_before_a_stack() {
     let answer = verdict(&[on_a_stack(100), on_a_stack(200), on_a_stack(300)]);
-    assert_eq!(
-        answer.findings[0].retained_by.to_string(),
-        "Log::LINES -> Lines@all -> Array[*]"
-    );
+    assert_eq!(answer.findings[0].retained_by.to_string(), "Log::LINES -> Lines@all -> Array[*]");
 }
 
 /// Items in hashes, `{ item:, next: [..] }`, each in the array of the previous one.
@@ -252,11 +231,7 @@ fn nested(items: u64) -> Heap {
         let (hash, array) = (address(10 + item * 2), address(11 + item * 2));
         things.push(thing(hash, Type::HASH, "Hash").size(100).to("[0]", array));
         let next = thing(array, Type::ARRAY, "Array");
-        things.push(if item + 1 < items {
-            next.to("[0]", address(12 + item * 2))
-        } else {
-            next
-        });
+        things.push(if item + 1 < items { next.to("[0]", address(12 + item * 2)) } else { next });
     }
     heap(&[("vm", &[address(0)])], &things)
 }
@@ -290,10 +265,7 @@ fn collections_in_collections_are_levels_and_not_a_list() {
     let answer = verdict(&[jobs(100), jobs(200), jobs(300)]);
     let finding = &answer.findings[0];
     assert_eq!((finding.class.as_str(), finding.list), ("Hash", false));
-    assert_eq!(
-        finding.retained_by.to_string(),
-        "JOBS -> Hash[*] -> Array[*]"
-    );
+    assert_eq!(finding.retained_by.to_string(), "JOBS -> Hash[*] -> Array[*]");
     assert_eq!(finding.lines[0].site.line, 3);
 }
 
@@ -308,26 +280,15 @@ fn single(kind: Type, name: &str, size: u64, length: u64) -> Heap {
 fn a_string_grows_by_its_contents_too() {
     let buffer = |size, length| single(Type::STRING, "String", size, length);
     let (k128, k256) = (128 << 10, 256 << 10);
-    let appended = verdict(&[
-        buffer(k128, 100_000),
-        buffer(k256, 170_000),
-        buffer(k256, 240_000),
-    ]);
+    let appended = verdict(&[buffer(k128, 100_000), buffer(k256, 170_000), buffer(k256, 240_000)]);
     let finding = &appended.findings[0];
     assert!(finding.in_place);
     let why = "what is appended to it stays";
     assert_eq!(finding.why.as_deref(), Some(why));
-    let doubled = verdict(&[
-        buffer(k128, 100_000),
-        buffer(k256, 170_000),
-        buffer(k256 + 8192, 240_000),
-    ]);
+    let doubled =
+        verdict(&[buffer(k128, 100_000), buffer(k256, 170_000), buffer(k256 + 8192, 240_000)]);
     assert_eq!(doubled.findings[0].trend, Trend::Grows);
-    let reused = verdict(&[
-        buffer(k256, 100_000),
-        buffer(k256, 170_000),
-        buffer(k256, 240_000),
-    ]);
+    let reused = verdict(&[buffer(k256, 100_000), buffer(k256, 170_000), buffer(k256, 240_000)]);
     assert!(reused.findings.is_empty());
 }
 
@@ -346,10 +307,7 @@ fn a_hash_that_only_grows_by_capacity_says_so() {
     let hash = |size| single(Type::HASH, "Hash", size, 10);
     let answer = verdict(&[hash(1 << 20), hash(2 << 20), hash(4 << 20)]);
     let why = answer.findings[0].why.as_deref().expect("a reason");
-    assert!(
-        why.contains("capacity") && why.ends_with("10 entries"),
-        "{why}"
-    );
+    assert!(why.contains("capacity") && why.ends_with("10 entries"), "{why}");
 }
 
 /// Threads, some of which have a large object in their frames.
@@ -400,10 +358,7 @@ fn questions_that_make_no_sense_are_refused() {
     let mut verdict = Verdict::default();
     verdict.add(&heap, false).expect("added");
     let own = Some("(".to_owned());
-    let question = Question {
-        own,
-        ..Question::default()
-    };
+    let question = Question { own, ..Question::default() };
     assert!(verdict.json(&question, Some(&heap)).is_err());
 }
 
@@ -415,9 +370,7 @@ fn heaps_of_workers_count_together() {
         verdict.add(first, false).expect("added");
         verdict.add(second, true).expect("added");
     }
-    let answer = verdict
-        .answer(&Question::default(), &rounds[1][1])
-        .expect("an answer");
+    let answer = verdict.answer(&Question::default(), &rounds[1][1]).expect("an answer");
     assert_eq!(answer.heaps, 2);
     assert_eq!(answer.findings[0].count, [1498, 2198]);
 }
@@ -440,11 +393,7 @@ fn working(first: u64, rows: u64) -> Heap {
 #[test]
 fn rows_of_one_job_after_the_other_do_not_grow() {
     let jobs = [(10_000, 500), (20_000, 1000), (30_000, 1500)];
-    assert!(
-        verdict(&jobs.map(|(first, rows)| working(first, rows)))
-            .findings
-            .is_empty()
-    );
+    assert!(verdict(&jobs.map(|(first, rows)| working(first, rows))).findings.is_empty());
     let one = [500, 1000, 1500].map(|rows| working(10_000, rows));
     assert_eq!(verdict(&one).findings[0].class, "Row");
 }
@@ -479,11 +428,7 @@ fn large(heap: &Heap) -> Vec<(String, u64, String)> {
     (answer.findings.iter())
         .map(|found| {
             assert_eq!((found.trend, found.gained), (Trend::OneHeap, found.size[0]));
-            (
-                found.class.clone(),
-                found.count[0],
-                found.retained_by.to_string(),
-            )
+            (found.class.clone(), found.count[0], found.retained_by.to_string())
         })
         .collect()
 }
@@ -494,15 +439,9 @@ fn of_one_heap_what_is_large_is_named_with_its_holder_and_line() {
     // A few tenants with many notes, or many tenants with a few.
     let notes = format!("{tenant} -> Tenant@notes -> Array[*]");
     assert_eq!(large(&tenants(20, 30)), [("String".to_owned(), 600, notes)]);
-    assert_eq!(
-        large(&tenants(200, 3)),
-        [("Tenant".to_owned(), 200, tenant)]
-    );
+    assert_eq!(large(&tenants(200, 3)), [("Tenant".to_owned(), 200, tenant)]);
     let answer = verdict(&[tenants(20, 30)]);
-    let own = answer.findings[0]
-        .own
-        .as_ref()
-        .expect("the application's line");
+    let own = answer.findings[0].own.as_ref().expect("the application's line");
     assert_eq!((own.site.line, own.more.count), (6, 600));
     assert_eq!(answer.findings[0].generations, Some((1, 1)));
     assert_eq!(answer.reachable.len(), 1);
@@ -510,11 +449,8 @@ fn of_one_heap_what_is_large_is_named_with_its_holder_and_line() {
 
 #[test]
 fn of_one_heap_two_caches_beside_each_other_are_two_findings() {
-    let mut things = vec![
-        class(address(0), "App", 0)
-            .to("PAGES", address(1))
-            .to("NAMES", address(2)),
-    ];
+    let mut things =
+        vec![class(address(0), "App", 0).to("PAGES", address(1)).to("NAMES", address(2))];
     for (at, (begin, size)) in [(10, 3000), (500, 1000)].into_iter().enumerate() {
         let entries = 0..150;
         let array = thing(address(1 + at as u64), Type::ARRAY, "Array").length(150);
@@ -523,17 +459,8 @@ fn of_one_heap_two_caches_beside_each_other_are_two_findings() {
         }));
         things.extend(entries.map(|number| string(address(begin + number), "text").size(size)));
     }
-    let text = |holder: &str| {
-        (
-            "String".to_owned(),
-            150,
-            format!("App::{holder} -> Array[*]"),
-        )
-    };
-    assert_eq!(
-        large(&heap(&[("vm", &[address(0)])], &things)),
-        [text("PAGES"), text("NAMES")]
-    );
+    let text = |holder: &str| ("String".to_owned(), 150, format!("App::{holder} -> Array[*]"));
+    assert_eq!(large(&heap(&[("vm", &[address(0)])], &things)), [text("PAGES"), text("NAMES")]);
 }
 
 #[test]
@@ -546,14 +473,8 @@ fn of_one_heap_a_large_text_is_named_and_loaded_code_is_not() {
         class(address(2), "Gem", 0).to("@specs", address(3)),
         string(address(3), "specifications").size(1 << 20),
     ];
-    things.extend(
-        code.iter()
-            .map(|&at| thing(at, Type::IMEMO, "").named("iseq").size(10_000)),
-    );
-    let roots = [
-        ("vm", code.as_slice()),
-        ("global_tbl", &[address(0), address(2)]),
-    ];
+    things.extend(code.iter().map(|&at| thing(at, Type::IMEMO, "").named("iseq").size(10_000)));
+    let roots = [("vm", code.as_slice()), ("global_tbl", &[address(0), address(2)])];
     let page = ("String".to_owned(), 1, "App::PAGE".to_owned());
     assert_eq!(large(&heap(&roots, &things)), [page]);
 }
@@ -573,10 +494,7 @@ fn variables_that_are_added_to_an_object_are_one_finding() {
     let answer = verdict(&[bag(10), bag(200), bag(400)]);
     let finding = &answer.findings[0];
     assert_eq!(finding.retained_by.to_string(), "BAG -> Bag@value_#");
-    assert_eq!(
-        (finding.class.as_str(), finding.gained),
-        ("String", 390_000)
-    );
+    assert_eq!((finding.class.as_str(), finding.gained), ("String", 390_000));
 }
 
 #[test]
@@ -585,10 +503,7 @@ fn the_table_of_a_weak_map_is_no_growth() {
         let map = thing(address(1), Type::DATA, "ObjectSpace::WeakMap").size(size);
         let object = [address(0)];
         let roots = [("vm", object.as_slice())];
-        heap(
-            &roots,
-            &[class(address(0), "Object", 0).to("MAP", address(1)), map],
-        )
+        heap(&roots, &[class(address(0), "Object", 0).to("MAP", address(1)), map])
     };
     let answer = verdict(&[map(1 << 10), map(1 << 20), map(1 << 22)]);
     assert_eq!(answer.findings.len(), 0);
@@ -727,10 +642,7 @@ fn blocks_are_lost_that_neither_roots_nor_garbage_lead_to() {
     let lost = answer.blocks.expect("blocks");
     assert_eq!((lost.count, lost.bytes), (3, 3 << 18));
     assert_eq!(lost.series, [1 << 18, 3 << 18]);
-    let alike = Alike {
-        size: 1 << 18,
-        count: 3,
-    };
+    let alike = Alike { size: 1 << 18, count: 3 };
     assert_eq!(lost.largest, Some(alike));
     let answer = verdict(&[with_lost_blocks("{}", 1), with_lost_blocks(header, 3)]);
     assert_eq!(answer.blocks, None);

@@ -169,17 +169,13 @@ fn symbols(case: &Case<'_>) -> Option<String> {
 }
 
 fn receiver(case: &Case<'_>) -> Option<String> {
-    let known = case
-        .steps()
-        .any(|(class, _, label)| label == HIDDEN && class.ends_with("Error"));
+    let known = case.steps().any(|(class, _, label)| label == HIDDEN && class.ends_with("Error"));
     known.then(|| "an exception retains the object whose method raised it (receiver)".to_owned())
 }
 
 fn shared(case: &Case<'_>) -> Option<String> {
     let (class, ..) = case.steps().find(|(.., label)| *label == "shared")?;
-    Some(format!(
-        "a part of a longer {class} retains all of it (shared)"
-    ))
+    Some(format!("a part of a longer {class} retains all of it (shared)"))
 }
 
 fn binding(case: &Case<'_>) -> Option<String> {
@@ -249,9 +245,8 @@ fn block_below(case: &Case<'_>) -> Option<String> {
         if let Some(place) = place {
             let captured = |&at: &u32| is_captured(case.label(at));
             let inner = below(at).flat_map(|at| std::iter::once(at).chain(below(at)));
-            let largest = inner
-                .filter(captured)
-                .max_by_key(|&at| (case.search.gained(at), Reverse(at)))?;
+            let largest =
+                inner.filter(captured).max_by_key(|&at| (case.search.gained(at), Reverse(at)))?;
             let captured = case.label(largest);
             return Some(format!("the block written at {place} captures {captured}"));
         }
@@ -261,22 +256,15 @@ fn block_below(case: &Case<'_>) -> Option<String> {
 }
 
 fn thread_local(case: &Case<'_>) -> Option<String> {
-    let local = case
-        .above
-        .iter()
-        .find(|&&node| case.link(node) == Link::ThreadLocal);
+    let local = case.above.iter().find(|&&node| case.link(node) == Link::ThreadLocal);
     if let Some(&local) = local {
         let key = case.label(local);
-        return Some(format!(
-            "the thread lives on, and its local [{key}] is not reset"
-        ));
+        return Some(format!("the thread lives on, and its local [{key}] is not reset"));
     }
     let variable = |&&node: &&u32| case.link(node) == Link::ThreadVariable;
     if let Some(&variable) = case.above.iter().find(variable) {
         let name = case.label(variable);
-        return Some(format!(
-            "the thread lives on, and its variable {name} is not reset"
-        ));
+        return Some(format!("the thread lives on, and its variable {name} is not reset"));
     }
     // Or an instance variable that a library has added to it.
     let held = case.above.windows(2).find(|pair| {

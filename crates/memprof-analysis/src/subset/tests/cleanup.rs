@@ -22,10 +22,7 @@ fn collapse_keeps_who_reaches_whom() {
             for kept in rest.iter().filter(|&kept| kept != node) {
                 through.insert(kept, Vec::new());
             }
-            assert!(
-                row.iter()
-                    .all(|target| closure(&through, &before[&node]).contains(target))
-            );
+            assert!(row.iter().all(|target| closure(&through, &before[&node]).contains(target)));
         }
     });
 }
@@ -49,19 +46,13 @@ fn common_cleanup_keeps_who_reaches_whom() {
 
 #[test]
 fn common_cleanup_takes_weak_references_out() {
-    let dumped = Made {
-        method: Some("dump_all"),
-        ..made(0x50, "File", &[0x60]).allocated(1, 1)
-    };
+    let dumped = Made { method: Some("dump_all"), ..made(0x50, "File", &[0x60]).allocated(1, 1) };
     let heap = heap(
         &[0x10, 0x50],
         &[
             made(0x10, "WeakRef", &[0x20]),
             made(0x20, "Plan", &[0x30]),
-            Made {
-                kind: Kind::DATA,
-                ..made(0x30, "RubyVM::Env", &[0x40])
-            },
+            Made { kind: Kind::DATA, ..made(0x30, "RubyVM::Env", &[0x40]) },
             made(0x40, "Plan", &[]),
             dumped,
             made(0x60, "Plan", &[]),
@@ -69,16 +60,10 @@ fn common_cleanup_takes_weak_references_out() {
     );
     let rest = all(&heap).common_cleanup().expect("in memory");
     let at = |address| heap.at(address).expect("there");
-    assert_eq!(
-        nodes(&rest),
-        [at(0x20), at(0x40), at(0x60), heap.category_node(0)]
-    );
+    assert_eq!(nodes(&rest), [at(0x20), at(0x40), at(0x60), heap.category_node(0)]);
     assert_eq!(rest.children(at(0x20)).expect("in memory"), [at(0x40)]);
     // The dump's own file is collapsed, so the root references its targets.
-    assert_eq!(
-        rest.children(heap.category_node(0)).expect("in memory"),
-        [at(0x60)]
-    );
+    assert_eq!(rest.children(heap.category_node(0)).expect("in memory"), [at(0x60)]);
 }
 
 #[test]
@@ -104,9 +89,8 @@ fn small_components_go() {
         let max_size = random.below(4);
         let rest = all.remove_small_components(max_size).expect("in memory");
         let roots = nodes(&all.roots().expect("in memory"));
-        let (small, large): (Vec<u32>, Vec<u32>) = roots
-            .iter()
-            .partition(|&&root| closure(&edges, &[root]).len() as u64 <= max_size);
+        let (small, large): (Vec<u32>, Vec<u32>) =
+            roots.iter().partition(|&&root| closure(&edges, &[root]).len() as u64 <= max_size);
         let (below_small, below_large) = (closure(&edges, &small), closure(&edges, &large));
         for node in all.iter() {
             let rootless = !below_small.contains(&node) && !below_large.contains(&node);
@@ -133,14 +117,8 @@ fn a_group_stands_for_its_members() {
             return;
         };
         assert_eq!(grouped.len(), all.len() - set.len() + 1);
-        assert_eq!(
-            grouped.grouped(group).map(|group| group.count),
-            Some(set.len() as u64)
-        );
-        assert_eq!(
-            grouped.size().expect("in memory"),
-            all.size().expect("in memory")
-        );
+        assert_eq!(grouped.grouped(group).map(|group| group.count), Some(set.len() as u64));
+        assert_eq!(grouped.size().expect("in memory"), all.size().expect("in memory"));
         let edges = naive(&all);
         let mut outside: Vec<u32> = set.iter().flat_map(|node| edges[&node].clone()).collect();
         outside.retain(|&target| !set.contains(target));
@@ -156,10 +134,7 @@ fn a_group_stands_for_its_members() {
             expected.dedup();
             assert_eq!(grouped.children(node).expect("in memory"), expected);
         }
-        assert_eq!(
-            nodes(&grouped.of_class(&named("sessions")).expect("in memory")),
-            [group]
-        );
+        assert_eq!(nodes(&grouped.of_class(&named("sessions")).expect("in memory")), [group]);
         // Groups can be listed and grouped again.
         grouped.answer(None, 0, 100).expect("an answer");
         let (again, outer) = grouped.group("all", &grouped).expect("members");

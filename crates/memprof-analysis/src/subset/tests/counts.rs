@@ -13,9 +13,7 @@ fn keepalive_counts_are_what_a_walk_meets() {
             let edges = naive(graph);
             let counts = graph.keepalive_counts(&nodes(&set)).expect("in memory");
             for node in set.iter() {
-                let expected = graph
-                    .contains(node)
-                    .then(|| closure(&edges, &[node]).len() as u64);
+                let expected = graph.contains(node).then(|| closure(&edges, &[node]).len() as u64);
                 assert_eq!(counts.get(&node).copied(), expected);
             }
         }
@@ -26,11 +24,7 @@ fn keepalive_counts_are_what_a_walk_meets() {
 fn a_circle_counts_once() {
     let heap = heap(
         &[0x10],
-        &[
-            made(0x10, "A", &[0x20]),
-            made(0x20, "A", &[0x30]),
-            made(0x30, "A", &[0x10, 0x10]),
-        ],
+        &[made(0x10, "A", &[0x20]), made(0x20, "A", &[0x30]), made(0x30, "A", &[0x10, 0x10])],
     );
     let all = all(&heap);
     let counts = all.keepalive_counts(&[0, 1, 2, 3]).expect("in memory");
@@ -46,10 +40,7 @@ fn parents_are_counted_by_what_they_refer_to() {
         for (min, exclude) in [(0, false), (1, false), (0, true)] {
             let parents = set.parents_of(&other, min, exclude).expect("in memory");
             for node in all.iter() {
-                let count = edges[&node]
-                    .iter()
-                    .filter(|&&target| other.contains(target))
-                    .count();
+                let count = edges[&node].iter().filter(|&&target| other.contains(target)).count();
                 let expected =
                     set.contains(node) && count > min && !(exclude && other.contains(node));
                 assert_eq!(parents.contains(node), expected);
@@ -88,10 +79,7 @@ fn stats_count_each_member() {
                 heap.category(node)
                     .map_or_else(|| heap.class_name(node).expect("there"), |_| "ROOT")
             };
-            assert_eq!(
-                set.iter().filter(|&node| name_of(node) == name).count() as u64,
-                *count
-            );
+            assert_eq!(set.iter().filter(|&node| name_of(node) == name).count() as u64, *count);
         }
         assert_eq!(
             stats.counts.iter().map(|(_, count)| count).sum::<u64>() + stats.unknown,
@@ -103,9 +91,7 @@ fn stats_count_each_member() {
 #[test]
 fn a_sample_has_its_share() {
     let mut random = Random(1);
-    let objects: Vec<_> = (0..2000)
-        .map(|index| made(0x1000 + 0x40 * index, "A", &[]))
-        .collect();
+    let objects: Vec<_> = (0..2000).map(|index| made(0x1000 + 0x40 * index, "A", &[])).collect();
     let heap = heap(&[], &objects);
     let all = all(&heap);
     for _ in 0..20 {
@@ -114,8 +100,5 @@ fn a_sample_has_its_share() {
         assert!((sample.len() as f64 - 2001.0 * ratio).abs() < 130.0);
         assert_eq!(nodes(&sample), nodes(&all.sample(ratio, seed)));
     }
-    assert_eq!(
-        (all.sample(0.0, 3).len(), all.sample(1.0, 3).len()),
-        (0, 2001)
-    );
+    assert_eq!((all.sample(0.0, 3).len(), all.sample(1.0, 3).len()), (0, 2001));
 }

@@ -7,10 +7,7 @@ use crate::subset::sample_subsets::{heap, made};
 fn finds_new_objects_and_not_reused_slots() {
     let before = heap(
         &[0x10],
-        &[
-            made(0x10, "Cache", &[0x20, 0x30]).allocated(1, 1),
-            made(0x20, "A", &[]).allocated(2, 5),
-        ],
+        &[made(0x10, "Cache", &[0x20, 0x30]).allocated(1, 1), made(0x20, "A", &[]).allocated(2, 5)],
     );
     let after = heap(
         &[0x10],
@@ -23,10 +20,7 @@ fn finds_new_objects_and_not_reused_slots() {
     let new = all(&before).diff(&all(&after)).expect("in memory");
     assert_eq!(nodes(&new), [1, 2]);
     let part = all(&before).filter(|&node| node != 0);
-    assert_eq!(
-        nodes(&part.diff(&all(&after)).expect("in memory")),
-        [0, 1, 2]
-    );
+    assert_eq!(nodes(&part.diff(&all(&after)).expect("in memory")), [0, 1, 2]);
 }
 
 #[test]

@@ -17,9 +17,7 @@ fn writes_gml() {
         let set = some(random, &all(heap));
         let set = set.annotate(
             "keepalive_count",
-            set.iter()
-                .map(|node| (node, u64::from(node) << 20))
-                .collect(),
+            set.iter().map(|node| (node, u64::from(node) << 20)).collect(),
         );
         let mut out = Vec::new();
         set.to_gml(&mut out).expect("room");
@@ -59,10 +57,7 @@ fn gives_nodes_that_stand_for_many_labels_of_their_own() {
         }
         for _ in 0..2 {
             let first = set.iter().next().expect("a member");
-            set = set
-                .group("vm", &Subset::of(heap, [first]))
-                .expect("a group")
-                .0;
+            set = set.group("vm", &Subset::of(heap, [first])).expect("a group").0;
         }
         let mut out = Vec::new();
         set.to_gml(&mut out).expect("room");
@@ -79,11 +74,7 @@ fn what_is_saved_can_be_loaded() {
         let marked = set.annotate("seen", set.iter().map(|node| (node, 7)).collect());
         for format in [Format::Memprof, Format::Objspace, Format::Binary] {
             let mut file = tempfile::tempfile().expect("a file");
-            let options = Options {
-                format,
-                compression: Compression::None,
-                ruby: (3, 3),
-            };
+            let options = Options { format, compression: Compression::None, ruby: (3, 3) };
             let mut dump = create(file.try_clone().expect("a file"), options).expect("a dump");
             let counts = marked.save(&mut dump).expect("room");
             let objects: Vec<u32> = set.iter().filter(|&node| node < heap.len()).collect();
@@ -94,10 +85,7 @@ fn what_is_saved_can_be_loaded() {
             file.rewind().expect("a file");
             let read = Heap::read(Box::new(file), None, &memprof_heap::Options::default())
                 .expect("a dump");
-            assert_eq!(
-                (read.len() as usize, read.source.missing),
-                (objects.len(), 0)
-            );
+            assert_eq!((read.len() as usize, read.source.missing), (objects.len(), 0));
             for node in objects {
                 same(&set, node, &all(&read), format);
             }
@@ -107,17 +95,11 @@ fn what_is_saved_can_be_loaded() {
 
 fn same(set: &Subset<&Heap>, node: u32, back: &Subset<&Heap>, format: Format) {
     let addresses = |set: &Subset<&Heap>, nodes: Vec<u32>| -> Vec<u64> {
-        nodes
-            .into_iter()
-            .map(|node| set.heap().addresses().of(node))
-            .collect()
+        nodes.into_iter().map(|node| set.heap().addresses().of(node)).collect()
     };
     let id = back.at(set.heap().addresses().of(node)).expect("saved");
     let saved = addresses(set, set.children(node).expect("in memory"));
-    assert_eq!(
-        addresses(back, back.children(id).expect("in memory")),
-        saved
-    );
+    assert_eq!(addresses(back, back.children(id).expect("in memory")), saved);
     let size = |set: &Subset<&Heap>, node: u32| set.heap().memsizes().expect("in memory").get(node);
     assert_eq!(size(back, id), size(set, node));
     // Objspace writes only the addresses of classes.

@@ -14,10 +14,7 @@ fn the_border_is_where_references_cross() {
             !other.contains(from) && other.contains(to) && edges[&from].contains(&to)
         };
         for node in all.iter() {
-            assert_eq!(
-                interface.border.contains(node),
-                all.iter().any(|to| crosses(node, to))
-            );
+            assert_eq!(interface.border.contains(node), all.iter().any(|to| crosses(node, to)));
             let inside = all.iter().any(|from| crosses(from, node));
             assert_eq!(interface.inside.contains(node), inside);
             // Counted in the whole, not within the other set, as in memdump's manual.
@@ -38,16 +35,9 @@ fn marks_stay() {
         let marked = marked.annotate("in_after", marked.iter().map(|node| (node, 1)).collect());
         let found = all.roots_of(&marked, None).expect("in memory");
         for node in found.iter() {
-            assert_eq!(
-                found.annotation("in_after", node),
-                marked.contains(node).then_some(1)
-            );
+            assert_eq!(found.annotation("in_after", node), marked.contains(node).then_some(1));
         }
         let counted = all.update_keepalive_count(&marked).expect("in memory");
-        assert!(
-            counted
-                .iter()
-                .all(|node| counted.annotation("in_after", node) == Some(1))
-        );
+        assert!(counted.iter().all(|node| counted.annotation("in_after", node) == Some(1)));
     });
 }

@@ -11,10 +11,7 @@ fn roots_of_has_a_shortest_path_to_each() {
         let wanted = some(random, &all);
         let found = all.roots_of(&wanted, None).expect("in memory");
         let roots: Vec<u32> = all.categories().collect();
-        let (whole, part) = (
-            distances(&naive(&all), &roots),
-            distances(&naive(&found), &roots),
-        );
+        let (whole, part) = (distances(&naive(&all), &roots), distances(&naive(&found), &roots));
         for node in wanted.iter() {
             assert_eq!(part.get(&node), whole.get(&node));
             assert_eq!(found.contains(node), whole.contains_key(&node));
@@ -22,18 +19,11 @@ fn roots_of_has_a_shortest_path_to_each() {
         // All members are on a path: only wanted objects end a path.
         let edges = naive(&found);
         for node in found.iter() {
-            assert!(
-                closure(&edges, &[node])
-                    .iter()
-                    .any(|&end| wanted.contains(end))
-            );
+            assert!(closure(&edges, &[node]).iter().any(|&end| wanted.contains(end)));
             assert_eq!(part.get(&node), whole.get(&node));
         }
-        let longest: usize = wanted
-            .iter()
-            .filter_map(|node| whole.get(&node))
-            .map(|distance| distance + 1)
-            .sum();
+        let longest: usize =
+            wanted.iter().filter_map(|node| whole.get(&node)).map(|distance| distance + 1).sum();
         assert!(found.len() <= longest);
     });
 }
@@ -45,10 +35,7 @@ fn roots_of_may_begin_elsewhere() {
         let (wanted, from) = (some(random, &all), some(random, &all));
         let found = all.roots_of(&wanted, Some(&from)).expect("in memory");
         let starts = nodes(&from);
-        let (whole, part) = (
-            distances(&naive(&all), &starts),
-            distances(&naive(&found), &starts),
-        );
+        let (whole, part) = (distances(&naive(&all), &starts), distances(&naive(&found), &starts));
         for node in wanted.iter() {
             assert_eq!(part.get(&node), whole.get(&node));
         }
@@ -67,10 +54,7 @@ fn find_path_is_shortest() {
         let path = all.find_path(from, to).expect("in memory");
         let distance = distances(&edges, &[from]).get(&to).copied();
         assert_eq!(path.len(), distance.map_or(0, |distance| distance + 1));
-        assert!(
-            path.windows(2)
-                .all(|pair| edges[&pair[0]].contains(&pair[1]))
-        );
+        assert!(path.windows(2).all(|pair| edges[&pair[0]].contains(&pair[1])));
         if !path.is_empty() {
             assert_eq!((path.first(), path.last()), (Some(&from), Some(&to)));
         }
@@ -87,10 +71,7 @@ fn a_spanning_tree_has_one_way_to_each() {
         let edges = naive(&all);
         assert_eq!(nodes(&tree), closure(&edges, &[start]));
         let branches = naive(&tree);
-        assert_eq!(
-            branches.values().map(Vec::len).sum::<usize>(),
-            tree.len() - 1
-        );
+        assert_eq!(branches.values().map(Vec::len).sum::<usize>(), tree.len() - 1);
         assert_eq!(distances(&branches, &[start]), distances(&edges, &[start]));
         assert_eq!(all.minimum_spanning_tree(&all).is_err(), all.len() != 1);
     });
@@ -189,10 +170,6 @@ fn the_common_dominator_is_on_all_ways() {
             }
             None => assert!(common.is_empty()),
         }
-        assert!(
-            BitSet::of(all.members().length(), set.iter())
-                .iter()
-                .eq(set.iter())
-        );
+        assert!(BitSet::of(all.members().length(), set.iter()).iter().eq(set.iter()));
     });
 }

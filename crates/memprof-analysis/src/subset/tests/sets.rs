@@ -9,10 +9,7 @@ fn unites_and_intersects() {
     each_heap(|random, heap| {
         let all = all(heap);
         let (left, right) = (some(random, &all), some(random, &all));
-        let (united, common) = (
-            left.union(&right).expect("one graph"),
-            left.intersection(&right),
-        );
+        let (united, common) = (left.union(&right).expect("one graph"), left.intersection(&right));
         let only = left.difference(&right);
         for node in all.iter() {
             let (here, there) = (left.contains(node), right.contains(node));
@@ -31,28 +28,15 @@ fn a_union_has_the_references_of_both() {
         let other = some(random, &all);
         let united = collapsed.union(&other).expect("no groups");
         for node in united.iter() {
-            let from = if collapsed.contains(node) {
-                &collapsed
-            } else {
-                &other
-            };
+            let from = if collapsed.contains(node) { &collapsed } else { &other };
             assert_eq!(
                 united.references(node).expect("in memory"),
                 from.references(node).expect("in memory")
             );
         }
         if let Ok((grouped, group)) = all.group("some", &other) {
-            assert!(
-                collapsed
-                    .union(&grouped)
-                    .expect("one has groups")
-                    .contains(group)
-            );
-            assert!(
-                grouped
-                    .union(&all.group("others", &all).expect("members").0)
-                    .is_err()
-            );
+            assert!(collapsed.union(&grouped).expect("one has groups").contains(group));
+            assert!(grouped.union(&all.group("others", &all).expect("members").0).is_err());
         }
     });
 }
@@ -87,9 +71,7 @@ fn children_are_added() {
 #[test]
 fn finds_by_a_query() {
     each_heap(|_, heap| {
-        let found = all(heap)
-            .find_all("class = \"Plan\" and size > 40")
-            .expect("a query");
+        let found = all(heap).find_all("class = \"Plan\" and size > 40").expect("a query");
         for node in 0..heap.len() {
             let size = heap.memsizes().expect("in memory").get(node);
             let plan = heap.class_name(node).expect("in memory") == "Plan";

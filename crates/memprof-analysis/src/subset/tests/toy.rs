@@ -13,10 +13,7 @@ const D: u64 = 0x40;
 
 /// vm -> a; a -> b, c; c (an array) -> b and a missing object; d (a VM object) -> a.
 fn toy() -> Heap {
-    let d = Made {
-        kind: Kind::IMEMO,
-        ..made(D, "", &[A])
-    };
+    let d = Made { kind: Kind::IMEMO, ..made(D, "", &[A]) };
     heap(
         &[A],
         &[
@@ -40,36 +37,24 @@ fn addresses(set: &Subset<&Heap>) -> Vec<String> {
 fn counts_by_class() {
     let heap = toy();
     let one = |name: &str| (name.to_owned(), 1);
-    let counts = ["<iseq>", "Array", "Owner", "ROOT", "String"]
-        .map(one)
-        .to_vec();
-    assert_eq!(
-        all(&heap).stats().expect("in memory"),
-        Stats { unknown: 0, counts }
-    );
+    let counts = ["<iseq>", "Array", "Owner", "ROOT", "String"].map(one).to_vec();
+    assert_eq!(all(&heap).stats().expect("in memory"), Stats { unknown: 0, counts });
 }
 
 #[test]
 fn finds_what_nobody_refers_to() {
     let heap = toy();
-    assert_eq!(
-        addresses(&all(&heap).roots().expect("in memory")),
-        ["0x40", "vm"]
-    );
+    assert_eq!(addresses(&all(&heap).roots().expect("in memory")), ["0x40", "vm"]);
 }
 
 #[test]
 fn collapse_joins_the_ends() {
     let heap = toy();
     let all = all(&heap);
-    let collapsed = all
-        .collapse(&all.of_type(&named("ARRAY")).expect("in memory"))
-        .expect("in memory");
+    let collapsed =
+        all.collapse(&all.of_type(&named("ARRAY")).expect("in memory")).expect("in memory");
     let a = heap.at(A).expect("there");
-    assert_eq!(
-        collapsed.children(a).expect("in memory"),
-        [heap.at(B).expect("there")]
-    );
+    assert_eq!(collapsed.children(a).expect("in memory"), [heap.at(B).expect("there")]);
     assert_eq!(addresses(&collapsed), ["0x10", "0x20", "0x40", "vm"]);
 }
 
@@ -80,16 +65,8 @@ fn counts_references_of_parents() {
     let strings = all.of_class(&named("String")).expect("in memory");
     let parents = all.parents_of(&strings, 0, false).expect("in memory");
     assert_eq!(addresses(&parents), ["0x10", "0x30"]);
-    assert!(
-        parents
-            .iter()
-            .all(|node| parents.annotation("references", node) == Some(1))
-    );
-    assert!(
-        all.parents_of(&strings, 1, false)
-            .expect("in memory")
-            .is_empty()
-    );
+    assert!(parents.iter().all(|node| parents.annotation("references", node) == Some(1)));
+    assert!(all.parents_of(&strings, 1, false).expect("in memory").is_empty());
 }
 
 #[test]
@@ -103,15 +80,10 @@ fn cleans_up() {
 fn removes_a_node_and_what_hangs_on_it() {
     let heap = toy();
     let all = all(&heap);
-    let rest = all
-        .remove_node(heap.at(C).expect("there"))
-        .expect("in memory");
+    let rest = all.remove_node(heap.at(C).expect("there")).expect("in memory");
     assert_eq!(addresses(&rest), ["0x10", "0x20", "0x40", "vm"]);
     let a = heap.at(A).expect("there");
-    assert_eq!(
-        rest.references(a).expect("in memory"),
-        [heap.at(B).expect("there")]
-    );
+    assert_eq!(rest.references(a).expect("in memory"), [heap.at(B).expect("there")]);
 }
 
 #[test]
@@ -136,17 +108,9 @@ fn reports_references_that_lead_nowhere() {
     let ids = [B, C].map(|address| heap.at(address).expect("there"));
     assert_eq!(missing.nodes.iter().collect::<Vec<u32>>(), ids);
     assert!(missing.addresses.is_empty());
-    assert!(
-        closed
-            .references(heap.at(A).expect("there"))
-            .expect("in memory")
-            .is_empty()
-    );
+    assert!(closed.references(heap.at(A).expect("there")).expect("in memory").is_empty());
     let (valid, missing) = all.remove_invalid_references().expect("in memory");
-    assert_eq!(
-        (missing.nodes.is_empty(), missing.addresses),
-        (true, vec![0xdead])
-    );
+    assert_eq!((missing.nodes.is_empty(), missing.addresses), (true, vec![0xdead]));
     let (_, missing) = valid.remove_invalid_references().expect("in memory");
     assert!(missing.nodes.is_empty() && missing.addresses.is_empty());
 }

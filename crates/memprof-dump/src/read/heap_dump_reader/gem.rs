@@ -48,9 +48,7 @@ impl Window<'_> {
     pub fn numbers(&mut self, mut each: impl FnMut(i64)) -> Fallible<()> {
         self.walk_value(|token| {
             if let Token::Scalar(text) = token {
-                let number = std::str::from_utf8(text)
-                    .ok()
-                    .and_then(|text| text.parse().ok());
+                let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
                 number.into_iter().for_each(&mut each);
             }
         })

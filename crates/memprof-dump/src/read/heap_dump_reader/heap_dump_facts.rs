@@ -30,10 +30,7 @@ pub(super) struct Facts {
 
 impl Facts {
     pub fn clear(&mut self) {
-        *self = Facts {
-            common: self.common.cleared(),
-            ..Facts::default()
-        };
+        *self = Facts { common: self.common.cleared(), ..Facts::default() };
     }
 
     /// The value of `id`: an address, or a number if the gem wrote it.
@@ -76,8 +73,7 @@ impl Facts {
     ) -> Fallible<Object<'a>> {
         let kind = self.kind.ok_or(Stop::Broken)?;
         let detail = self.detail(kind, target);
-        self.common
-            .object(kind, detail, fields, self.sizes(), target)
+        self.common.object(kind, detail, fields, self.sizes(), target)
     }
 
     /// The gem gives an object's size without its slot, memprof both.
@@ -88,10 +84,7 @@ impl Facts {
             (None, size) => (None, u64::from(SLOT).saturating_add(size.unwrap_or(0))),
         };
         let slot = slot.and_then(|slot| u32::try_from(slot).ok());
-        Sizes {
-            slot: slot.filter(|slot| *slot > 0).unwrap_or(SLOT),
-            memory,
-        }
+        Sizes { slot: slot.filter(|slot| *slot > 0).unwrap_or(SLOT), memory }
     }
 
     fn text(&self, target: &mut Target<'_>) -> Text<'_> {

@@ -38,23 +38,15 @@ pub(super) fn read(window: &mut Window<'_>, target: &mut Target<'_>) -> Fallible
     if let (Some(globals), false) = (globals, is_gem) {
         note(globals, target)?;
     }
-    let categories = [
-        ("machine_context", "stack"),
-        ("registers", "registers"),
-        ("global_list", "globals"),
-    ];
+    let categories =
+        [("machine_context", "stack"), ("registers", "registers"), ("global_list", "globals")];
     for (category, key) in categories {
         list(category, roots.get(key), target)?;
     }
     if let (Some(globals), true) = (globals, is_gem) {
         variables(globals, target)?;
     }
-    for (category, ids) in roots
-        .get("roots")
-        .and_then(Json::as_object)
-        .into_iter()
-        .flatten()
-    {
+    for (category, ids) in roots.get("roots").and_then(Json::as_object).into_iter().flatten() {
         list(category, Some(ids), target)?;
     }
     Ok(footer)
@@ -73,10 +65,8 @@ fn note(globals: &Map<String, Json>, target: &mut Target<'_>) -> Fallible<()> {
     if globals.is_empty() {
         return Ok(());
     }
-    let variables: Map<String, Json> = globals
-        .iter()
-        .map(|(name, variable)| (name.clone(), variable["data"].clone()))
-        .collect();
+    let variables: Map<String, Json> =
+        globals.iter().map(|(name, variable)| (name.clone(), variable["data"].clone())).collect();
     let note = serde_json::json!({ "variables": variables });
     target.note(NoteKind::Globals, &note.to_string())
 }
@@ -90,11 +80,7 @@ fn id(id: &Json) -> Option<u64> {
 }
 
 fn edge(label: Label, address: u64) -> Edge<'static> {
-    Edge {
-        label,
-        value: Value::Address(address),
-        preview: None,
-    }
+    Edge { label, value: Value::Address(address), preview: None }
 }
 
 fn list(category: &str, ids: Option<&Json>, target: &mut Target<'_>) -> Fallible<()> {

@@ -37,9 +37,7 @@ pub(super) fn roots(kind: NoteKind, text: &str, target: &mut Target<'_>) -> Fall
     };
     let mut edges = Vec::new();
     let mut push = |label, value: &Json| {
-        let address = value
-            .as_str()
-            .and_then(|text| hex::address(text.as_bytes()));
+        let address = value.as_str().and_then(|text| hex::address(text.as_bytes()));
         edges.extend(address.map(|address| Edge {
             label,
             value: Value::Address(address),

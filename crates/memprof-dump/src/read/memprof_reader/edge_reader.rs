@@ -254,10 +254,7 @@ impl Held {
         // Usually they are requested in order.
         let found = match self.entries.get(self.next_entry) {
             Some((at, _)) if *at == place => self.next_entry,
-            _ => self
-                .entries
-                .binary_search_by_key(&place, |entry| entry.0)
-                .ok()?,
+            _ => self.entries.binary_search_by_key(&place, |entry| entry.0).ok()?,
         };
         self.next_entry = found + 1;
         Some(self.entries[found].1.clone())
@@ -367,11 +364,7 @@ impl Held {
         if let Some(preview) = preview {
             self.previews.push((self.pending.len(), preview));
         }
-        self.pending.push(Edge {
-            label,
-            value,
-            preview: None,
-        });
+        self.pending.push(Edge { label, value, preview: None });
         if self.pending.len() < PIECE || label == Label::Key {
             return Ok(());
         }

@@ -15,10 +15,7 @@ pub(super) struct Labels {
 
 impl Labels {
     pub fn new() -> Labels {
-        Labels {
-            words: Memory::new(Label::None),
-            text: Vec::new(),
-        }
+        Labels { words: Memory::new(Label::None), text: Vec::new() }
     }
 
     /// The value of `labels`.

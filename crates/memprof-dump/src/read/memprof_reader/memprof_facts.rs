@@ -47,11 +47,7 @@ impl Facts {
     pub fn clear(&mut self) {
         let mut fields = std::mem::take(&mut self.fields);
         fields.clear();
-        *self = Facts {
-            common: self.common.cleared(),
-            fields,
-            ..Facts::default()
-        };
+        *self = Facts { common: self.common.cleared(), fields, ..Facts::default() };
     }
 
     #[inline(always)]
@@ -88,10 +84,7 @@ impl Facts {
 
     pub fn is_class(&self) -> bool {
         use TypeName::Known;
-        matches!(
-            self.type_name,
-            Known(Kind::CLASS | Kind::MODULE | Kind::ICLASS)
-        )
+        matches!(self.type_name, Known(Kind::CLASS | Kind::MODULE | Kind::ICLASS))
     }
 
     /// A fact for which this format has no key.
@@ -152,8 +145,7 @@ impl Facts {
                 held.push_reference(Label::Role(field.name), address);
             }
         }
-        self.fields
-            .retain(|field| !matches!(field.value, Value::Address(_)));
+        self.fields.retain(|field| !matches!(field.value, Value::Address(_)));
     }
 
     pub fn object<'a>(
@@ -164,10 +156,7 @@ impl Facts {
         target: &mut Target<'_>,
     ) -> Fallible<Object<'a>> {
         let slot = if classic { classic::SLOT } else { 0 };
-        let unsaid = Sizes {
-            slot,
-            memory: slot.into(),
-        };
+        let unsaid = Sizes { slot, memory: slot.into() };
         let detail = self.detail(kind, target)?;
         self.common.object(kind, detail, fields, unsaid, target)
     }

@@ -128,17 +128,11 @@ impl Reading {
             Known::File => return put(&mut facts.common.file, names.optional(window, tables)),
             Known::Method => return put(&mut facts.common.method, names.optional(window, tables)),
             Known::CallerFile => {
-                return put(
-                    &mut facts.common.caller.file,
-                    names.optional(window, tables),
-                );
+                return put(&mut facts.common.caller.file, names.optional(window, tables));
             }
             Known::CallerLine => return put(&mut facts.common.caller.line, window.count()),
             Known::CallerMethod => {
-                return put(
-                    &mut facts.common.caller.method,
-                    names.optional(window, tables),
-                );
+                return put(&mut facts.common.caller.method, names.optional(window, tables));
             }
             Known::Encoding => {
                 return put(&mut facts.common.encoding, names.optional(window, tables));
@@ -287,9 +281,7 @@ impl Reading {
         if !window.open(b'{', b'}')? {
             return Ok(());
         }
-        let Reading {
-            values, names, key, ..
-        } = self;
+        let Reading { values, names, key, .. } = self;
         loop {
             let place = window.key(key)?;
             let text = window.key_text(place, key);

@@ -11,23 +11,13 @@ use crate::values::Policy;
 /// Reads input that may not be a dump.
 fn read(bytes: Vec<u8>) -> io::Result<Outcome> {
     let mut dump = create(scratch(), options(crate::Format::Memprof))?;
-    convert(
-        Box::new(Cursor::new(bytes)),
-        &mut dump,
-        values(Policy::Full),
-    )
+    convert(Box::new(Cursor::new(bytes)), &mut dump, values(Policy::Full))
 }
 
 #[test]
 fn a_cut_at_any_byte_is_reported() {
-    let gzip = Options {
-        compression: Compression::Gzip,
-        ..MEMPROF
-    };
-    let zstd = Options {
-        compression: Compression::Zstd,
-        ..MEMPROF
-    };
+    let gzip = Options { compression: Compression::Gzip, ..MEMPROF };
+    let zstd = Options { compression: Compression::Zstd, ..MEMPROF };
     for options in [MEMPROF, BINARY, gzip, zstd] {
         let whole = made(options, 9, 6);
         let objects = read(whole.clone()).unwrap().counts.objects;
@@ -69,10 +59,7 @@ fn a_cut_objspace_dump_shows_in_its_last_line() {
 
 #[test]
 fn broken_lines_are_counted() {
-    let mut lines: Vec<String> = text(&made(MEMPROF, 4, 50))
-        .lines()
-        .map(str::to_owned)
-        .collect();
+    let mut lines: Vec<String> = text(&made(MEMPROF, 4, 50)).lines().map(str::to_owned).collect();
     lines[20].replace_range(10..12, "\"\"");
     lines[30] = "{\"_id\":\"0x10\"}".to_owned();
     lines[33].clear();
@@ -98,10 +85,7 @@ fn a_block_that_fails_its_checksum_is_left_out() {
 #[test]
 fn flipped_bytes_do_no_harm() {
     let mut random = Random(77);
-    let compressed = Options {
-        compression: Compression::Zstd,
-        ..MEMPROF
-    };
+    let compressed = Options { compression: Compression::Zstd, ..MEMPROF };
     for options in [BINARY, MEMPROF, OBJSPACE, compressed] {
         let whole = made(options, 6, 30);
         for _ in 0..1500 {

@@ -24,8 +24,7 @@ impl Writer for Words {
 
     fn roots(&mut self, tables: &Tables, category: &str, edges: &[Edge<'_>]) -> io::Result<()> {
         let edges: Vec<_> = edges.iter().map(|edge| word(tables, edge)).collect();
-        self.lines
-            .push(format!("roots {category}: {}", edges.join(" ")));
+        self.lines.push(format!("roots {category}: {}", edges.join(" ")));
         Ok(())
     }
 

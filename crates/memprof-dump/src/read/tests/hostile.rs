@@ -78,11 +78,7 @@ fn pipe() -> (std::os::unix::net::UnixStream, File) {
 
 fn all() -> impl Iterator<Item = Options> {
     let formats = [Format::Memprof, Format::Objspace, Format::Binary];
-    let options = |format, compression| Options {
-        format,
-        compression,
-        ruby: (3, 4),
-    };
+    let options = |format, compression| Options { format, compression, ruby: (3, 4) };
     let plain = formats.map(|format| options(format, Compression::None));
     let packed = [Compression::Gzip, Compression::Zstd];
     let packed = packed.map(|compression| options(Format::Memprof, compression));
@@ -109,10 +105,7 @@ fn the_error_of_the_second_thread_is_raised_again() {
     let piece = vec![b'x'; 300_000];
     let first = (0..100).find_map(|_| sink.write(&piece).err()).unwrap();
     assert_eq!(first.kind(), io::ErrorKind::StorageFull);
-    assert_eq!(
-        sink.finish().unwrap_err().kind(),
-        io::ErrorKind::StorageFull
-    );
+    assert_eq!(sink.finish().unwrap_err().kind(), io::ErrorKind::StorageFull);
 }
 
 #[test]

@@ -120,10 +120,7 @@ fn mutate(dump: &[u8], random: &mut Random) -> Vec<u8> {
 
 /// Small dumps in all formats.
 pub(super) fn seeds() -> Vec<(&'static str, Vec<u8>)> {
-    let packed = |compression| Options {
-        compression,
-        ..MEMPROF
-    };
+    let packed = |compression| Options { compression, ..MEMPROF };
     vec![
         ("memprof.json", made(MEMPROF, 3, 12)),
         ("objspace.json", made(OBJSPACE, 3, 12)),
@@ -131,30 +128,12 @@ pub(super) fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         ("binary.memprof", made(BINARY, 3, 12)),
         ("memprof.json.gz", made(packed(Compression::Gzip), 3, 5)),
         ("memprof.json.zst", made(packed(Compression::Zstd), 3, 5)),
-        (
-            "ruby-2.1.json",
-            include_bytes!("golden/ruby-2.1.json").to_vec(),
-        ),
-        (
-            "ruby-2.7.json",
-            include_bytes!("golden/ruby-2.7.json").to_vec(),
-        ),
-        (
-            "ruby-3.2.json",
-            include_bytes!("golden/ruby-3.2.json").to_vec(),
-        ),
-        (
-            "ruby-4.0.json",
-            include_bytes!("golden/ruby-4.0.json").to_vec(),
-        ),
-        (
-            "memprof-0.3.json",
-            include_bytes!("golden/memprof-0.3.json").to_vec(),
-        ),
-        (
-            "heap_dump-gem.json",
-            include_bytes!("golden/heap_dump.json").to_vec(),
-        ),
+        ("ruby-2.1.json", include_bytes!("golden/ruby-2.1.json").to_vec()),
+        ("ruby-2.7.json", include_bytes!("golden/ruby-2.7.json").to_vec()),
+        ("ruby-3.2.json", include_bytes!("golden/ruby-3.2.json").to_vec()),
+        ("ruby-4.0.json", include_bytes!("golden/ruby-4.0.json").to_vec()),
+        ("memprof-0.3.json", include_bytes!("golden/memprof-0.3.json").to_vec()),
+        ("heap_dump-gem.json", include_bytes!("golden/heap_dump.json").to_vec()),
     ]
 }
 
@@ -207,10 +186,7 @@ fn no_mutant_does_harm() {
             };
             let text = !name.ends_with("memprof") && !name.ends_with('z') && !name.ends_with("st");
             if text {
-                assert!(
-                    outcome.counts.objects + outcome.skipped <= lines,
-                    "{name} {number}"
-                );
+                assert!(outcome.counts.objects + outcome.skipped <= lines, "{name} {number}");
             }
             assert!(outcome.counts.objects < 1000, "{name} {number}");
         }

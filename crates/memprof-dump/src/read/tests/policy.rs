@@ -30,10 +30,8 @@ fn secrets() -> Vec<u8> {
                 value: Value::Json(tables.intern("{\"locals\":{\"x\":\"secret\"},\"line\":5}")),
             },
         ];
-        let path = Field {
-            name: tables.intern("path"),
-            value: Value::Name(tables.intern("/secret")),
-        };
+        let path =
+            Field { name: tables.intern("path"), value: Value::Name(tables.intern("/secret")) };
         let encoding = tables.intern("UTF-8");
         let text = Text {
             length: Some(6),
@@ -42,24 +40,14 @@ fn secrets() -> Vec<u8> {
             coderange: CodeRange::SevenBit,
             content: Content::Full(b"secret"),
         };
-        let truncated = Text {
-            content: Content::Truncated(b"secret"),
-            ..text
-        };
+        let truncated = Text { content: Content::Truncated(b"secret"), ..text };
         let details = [
             (Kind::STRING, Detail::String(text)),
             (Kind::STRING, Detail::String(truncated)),
             (Kind::SYMBOL, Detail::Symbol(text)),
             (Kind::REGEXP, Detail::Regexp(text)),
             (Kind::BIGNUM, Detail::Bignum(text)),
-            (
-                Kind::HASH,
-                Detail::Hash {
-                    size: 1,
-                    default: symbol,
-                    default_proc: false,
-                },
-            ),
+            (Kind::HASH, Detail::Hash { size: 1, default: symbol, default_proc: false }),
             (Kind::FILE, Detail::File { fd: Some(3) }),
         ];
         let of_file = [path];
@@ -83,11 +71,7 @@ fn secrets() -> Vec<u8> {
                 allocation: None,
             };
             writer.object(&tables, &object)?;
-            let edge = |label, value, preview| Edge {
-                label,
-                value,
-                preview,
-            };
+            let edge = |label, value, preview| Edge { label, value, preview };
             if kind == Kind::HASH {
                 let entries = [
                     edge(Label::Key, Value::Address(4096), None),

@@ -20,10 +20,7 @@ ObjectSpace.dump_all(output: $stdout)
 
 /// The version of this machine's Ruby, and a dump written by it.
 fn dump() -> Option<((u8, u8), Vec<u8>)> {
-    let version = Command::new("ruby")
-        .args(["-e", "print RUBY_VERSION"])
-        .output()
-        .ok()?;
+    let version = Command::new("ruby").args(["-e", "print RUBY_VERSION"]).output().ok()?;
     let version = String::from_utf8(version.stdout).ok()?;
     let mut parts = version.split('.').map(str::parse);
     let version = (parts.next()?.ok()?, parts.next()?.ok()?);
@@ -52,11 +49,7 @@ fn what_ruby_writes_is_read_whole() {
     let Some((ruby, dump)) = dump() else {
         return;
     };
-    let options = Options {
-        format: Format::Objspace,
-        compression: Compression::None,
-        ruby,
-    };
+    let options = Options { format: Format::Objspace, compression: Compression::None, ruby };
     let (back, outcome) = converted(&dump, options, Policy::Full);
     assert_eq!((outcome.skipped, outcome.truncated), (0, false));
     let ((wanted, broken), (read, none)) = (lines(&dump), lines(&back));

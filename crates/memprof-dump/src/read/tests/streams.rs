@@ -34,10 +34,7 @@ fn pieces_of_any_size_are_one_dump() {
     for options in [MEMPROF, OBJSPACE] {
         let dump = made(options, 8, 300);
         let (whole, outcome) = words(&dump);
-        let drops = Drops {
-            bytes: Cursor::new(dump.clone()),
-            calls: 0,
-        };
+        let drops = Drops { bytes: Cursor::new(dump.clone()), calls: 0 };
         let mut pieces = Words::default();
         let again = convert(Box::new(drops), &mut pieces, values(Policy::Full)).unwrap();
         assert_eq!(again, outcome);
@@ -135,10 +132,7 @@ fn the_thread_ends_when_nobody_reads() {
 fn waiting_for_input_can_be_stopped() {
     let (_writer, reader) = std::os::unix::net::UnixStream::pair().unwrap();
     let stop = AtomicBool::new(false);
-    let options = Options {
-        stop: Some(&stop),
-        ..Options::from(values(Policy::Full))
-    };
+    let options = Options { stop: Some(&stop), ..Options::from(values(Policy::Full)) };
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| read_stopped(Box::new(reader), &options.values, &stop));
         std::thread::sleep(std::time::Duration::from_millis(150));
@@ -153,10 +147,7 @@ fn read_stopped(
     values: &crate::values::Values,
     stop: &AtomicBool,
 ) -> io::Result<()> {
-    let options = Options {
-        stop: Some(stop),
-        ..Options::from(*values)
-    };
+    let options = Options { stop: Some(stop), ..Options::from(*values) };
     read(input, &mut Words::default(), &options).map(drop)
 }
 
@@ -165,10 +156,7 @@ fn progress_is_reported_by_the_megabyte() {
     let dump = made(OBJSPACE, 5, 20_000);
     let reported = RefCell::new(Vec::new());
     let progress = |count| reported.borrow_mut().push(count);
-    let options = Options {
-        progress: Some(&progress),
-        ..Options::from(values(Policy::Full))
-    };
+    let options = Options { progress: Some(&progress), ..Options::from(values(Policy::Full)) };
     let input = Box::new(Cursor::new(dump.clone()));
     let mut words = Words::default();
     read(input, &mut words, &options).unwrap();

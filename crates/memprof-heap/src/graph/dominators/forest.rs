@@ -16,13 +16,8 @@ struct Node {
 impl Forest {
     /// All nodes, not linked yet.
     pub fn new(parent: &[u32]) -> Forest {
-        let nodes = parent.iter().map(|&above| Node {
-            above,
-            least: above,
-        });
-        Forest {
-            nodes: nodes.collect(),
-        }
+        let nodes = parent.iter().map(|&above| Node { above, least: above });
+        Forest { nodes: nodes.collect() }
     }
 
     /// Links a node whose semidominator is now known. Nodes need no mark, as all nodes with higher numbers are already linked.

@@ -60,19 +60,13 @@ impl Frame {
 impl Numbering {
     /// Walks the graph depth first, unless it is stopped.
     pub fn walk(graph: &Graph<'_>, root: u32, stop: Stop<'_>) -> Result<Numbering, Stopped> {
-        let unseen = Seen {
-            number: NONE,
-            others: NONE,
-        };
+        let unseen = Seen { number: NONE, others: NONE };
         let mut numbering = Numbering {
             seen: vec![unseen; graph.len()],
             order: Vec::new(),
             parent: Vec::new(),
             others: Vec::new(),
-            instances: Instances {
-                last: vec![NONE; graph.extra.class.len()],
-                next: Vec::new(),
-            },
+            instances: Instances { last: vec![NONE; graph.extra.class.len()], next: Vec::new() },
         };
         if (root as usize) < graph.len() {
             numbering.walk_from(graph, root, stop)?;
@@ -81,11 +75,7 @@ impl Numbering {
     }
 
     fn walk_from(&mut self, graph: &Graph<'_>, root: u32, stop: Stop<'_>) -> Result<(), Stopped> {
-        let nothing = Frame {
-            number: 0,
-            start: 0,
-            end: 0,
-        };
+        let nothing = Frame { number: 0, start: 0, end: 0 };
         let mut stack = Vec::new();
         let mut frame = self.descend(graph, root, nothing, &mut stack);
         loop {
@@ -103,10 +93,7 @@ impl Numbering {
                     // The root has no dominator, and no node is its own.
                     let next = seen.others;
                     seen.others = self.others.len() as u32;
-                    self.others.push(Other {
-                        source: frame.number,
-                        next,
-                    });
+                    self.others.push(Other { source: frame.number, next });
                 }
             }
             match stack.pop() {

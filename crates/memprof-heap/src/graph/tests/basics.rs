@@ -121,18 +121,10 @@ fn sets() {
         let other = BitSet::of(100, (0..100).step_by(3));
         let mut changed = set.clone();
         changed.subtract(&other);
-        assert!(
-            changed
-                .iter()
-                .eq(set.iter().filter(|number| !other.contains(*number)))
-        );
+        assert!(changed.iter().eq(set.iter().filter(|number| !other.contains(*number))));
         changed = set.clone();
         changed.intersect(&other);
-        assert!(
-            changed
-                .iter()
-                .eq(set.iter().filter(|number| other.contains(*number)))
-        );
+        assert!(changed.iter().eq(set.iter().filter(|number| other.contains(*number))));
         changed = set.clone();
         changed.unite(&other);
         let all = BitSet::of(length, set.iter().chain(other.iter()));

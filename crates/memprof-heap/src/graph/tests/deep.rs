@@ -41,10 +41,7 @@ fn back() -> impl Iterator<Item = (u32, u32)> {
 }
 
 fn is_list(parent: &[u32]) -> bool {
-    parent
-        .iter()
-        .zip(0u32..)
-        .all(|(parent, node)| *parent == node.wrapping_sub(1))
+    parent.iter().zip(0u32..).all(|(parent, node)| *parent == node.wrapping_sub(1))
 }
 
 #[test]
@@ -54,18 +51,12 @@ fn a_list() {
 
 #[test]
 fn a_ring() {
-    assert!(is_list(&check(
-        &list().chain([(NODES - 1, 0)]).collect::<Vec<_>>(),
-        false
-    )));
+    assert!(is_list(&check(&list().chain([(NODES - 1, 0)]).collect::<Vec<_>>(), false)));
 }
 
 #[test]
 fn a_list_linked_both_ways() {
-    assert!(is_list(&check(
-        &list().chain(back()).collect::<Vec<_>>(),
-        false
-    )));
+    assert!(is_list(&check(&list().chain(back()).collect::<Vec<_>>(), false)));
 }
 
 #[test]
@@ -88,9 +79,7 @@ fn a_list_with_leaves() {
     // Each node of the list still has an unvisited edge when the next one is entered.
     let half = NODES / 2;
     let edges = (1..half).map(|node| (node - 1, node));
-    let edges: Vec<_> = edges
-        .chain((0..half).map(|node| (node, node + half)))
-        .collect();
+    let edges: Vec<_> = edges.chain((0..half).map(|node| (node, node + half))).collect();
     let parent = check(&edges, false);
     assert!((0..half).all(|node| parent[(node + half) as usize] == node));
 }

@@ -8,15 +8,8 @@ fn dominators_are_what_removing_nodes_says() {
         let graph = made.graph();
         let found = dominators(&graph, root);
         let expected = sample_graphs::parents(&sample_graphs::lost(&graph, root));
-        assert_eq!(
-            found.parent, expected,
-            "graph {seed}: {graph:?} from {root}"
-        );
-        assert_eq!(
-            found.parent,
-            sample_graphs::iterative(&graph, root),
-            "graph {seed}"
-        );
+        assert_eq!(found.parent, expected, "graph {seed}: {graph:?} from {root}");
+        assert_eq!(found.parent, sample_graphs::iterative(&graph, root), "graph {seed}");
     }
 }
 
@@ -29,11 +22,7 @@ fn order_has_dominators_first() {
         assert_eq!(found.root(), Some(root));
         let mut before = BitSet::new(graph.len());
         for &node in &found.order {
-            assert!(
-                found
-                    .parent_of(node)
-                    .is_none_or(|parent| before.contains(parent))
-            );
+            assert!(found.parent_of(node).is_none_or(|parent| before.contains(parent)));
             assert!(before.insert(node));
         }
         assert_eq!(before, reachable(&graph, &[root]));
@@ -60,18 +49,8 @@ fn larger_graphs_agree_with_the_iterative_algorithm() {
         let mut made = sample_graphs::Made::of(nodes, &edges);
         made.class = (0..5).map(|_| random.below(nodes.into()) as u32).collect();
         made.group = (0..nodes).map(|_| random.below(5) as u32).collect();
-        for graph in [
-            made.graph(),
-            Graph {
-                extra: Extra::default(),
-                ..made.graph()
-            },
-        ] {
-            assert_eq!(
-                dominators(&graph, 0).parent,
-                sample_graphs::iterative(&graph, 0),
-                "{seed}"
-            );
+        for graph in [made.graph(), Graph { extra: Extra::default(), ..made.graph() }] {
+            assert_eq!(dominators(&graph, 0).parent, sample_graphs::iterative(&graph, 0), "{seed}");
         }
     }
 }
@@ -84,11 +63,7 @@ fn retained_is_what_is_lost() {
         let size = |node: u32| u64::from(node) * 7 + 1;
         let found = retained(&dominators(&graph, root), size);
         for (node, lost) in graph.nodes().zip(sample_graphs::lost(&graph, root)) {
-            let expected = if lost.is_empty() {
-                size(node)
-            } else {
-                lost.sum(size)
-            };
+            let expected = if lost.is_empty() { size(node) } else { lost.sum(size) };
             assert_eq!(found[node as usize], expected, "graph {seed}, node {node}");
         }
     }
@@ -109,17 +84,10 @@ fn retained_of_a_set() {
         let retained = retained(&found, |node| 1 << (node % 30));
         let tops = top_members(&found, &set);
         let covered = |node: u32| found.ancestors(node).any(|above| set.contains(above));
-        let expected = set
-            .iter()
-            .filter(|node| found.reaches(*node) && !covered(*node));
+        let expected = set.iter().filter(|node| found.reaches(*node) && !covered(*node));
         assert_eq!(tops, expected.collect::<Vec<u32>>());
         let sum = retained_of_top_members(&found, &retained, &set);
-        assert_eq!(
-            sum,
-            tops.iter()
-                .map(|node| retained[*node as usize])
-                .sum::<u64>()
-        );
+        assert_eq!(sum, tops.iter().map(|node| retained[*node as usize]).sum::<u64>());
         assert!(sum <= exact.sum(|node| 1 << (node % 30)));
     }
 }
@@ -149,9 +117,7 @@ fn the_tree_is_laid_out() {
             let mut below: Vec<u32> = tree.children(top).collect();
             below.sort_unstable();
             assert_eq!(below, rows.row(top), "graph {seed}");
-            let own = graph
-                .nodes()
-                .filter(|node| found.parent_of(*node) == Some(top));
+            let own = graph.nodes().filter(|node| found.parent_of(*node) == Some(top));
             assert_eq!(rows.row(top), own.collect::<Vec<u32>>());
             let inside = |node: u32| {
                 found.reaches(node) && (node == top || found.ancestors(node).any(|at| at == top))
@@ -162,13 +128,7 @@ fn the_tree_is_laid_out() {
             let mut subtree = tree.subtree(top).to_vec();
             assert!(subtree.first().is_none_or(|first| *first == top));
             subtree.sort_unstable();
-            assert_eq!(
-                subtree,
-                graph
-                    .nodes()
-                    .filter(|node| inside(*node))
-                    .collect::<Vec<u32>>()
-            );
+            assert_eq!(subtree, graph.nodes().filter(|node| inside(*node)).collect::<Vec<u32>>());
             assert_eq!(tree.subtree_size(top) as usize, subtree.len());
             let depth = match found.reaches(top) {
                 true => found.ancestors(top).count() as u32,
@@ -194,10 +154,6 @@ fn nearest_common_dominators() {
         let expected = common.max_by_key(|top| found.ancestors(*top).count());
         let any = nodes.iter().any(|node| found.reaches(*node));
         let expected = expected.filter(|_| any).unwrap_or(NONE);
-        assert_eq!(
-            nearest_common(&found, &nodes),
-            expected,
-            "graph {seed}: {nodes:?}"
-        );
+        assert_eq!(nearest_common(&found, &nodes), expected, "graph {seed}: {nodes:?}");
     }
 }

@@ -74,11 +74,7 @@ fn referrers() {
             let mut all: Vec<u32> = inbound.edges(node).collect();
             all.sort_unstable();
             all.dedup();
-            assert_eq!(
-                referrers_of(&graph, node),
-                all,
-                "graph {seed}, node {node}: {graph:?}"
-            );
+            assert_eq!(referrers_of(&graph, node), all, "graph {seed}, node {node}: {graph:?}");
         }
         let set = some(&mut Random(seed + 9), &graph);
         let reach = |node: &u32| {
@@ -98,36 +94,22 @@ fn walks_of_limited_depth() {
         let distances = sample_graphs::distances(&graph, root, &BitSet::default());
         for limit in [0, 1, 2, 3, 7, NONE - 1] {
             let visits = depth_first(&graph, root, limit);
-            assert_eq!(
-                visits[0],
-                Visit {
-                    node: root,
-                    parent: None
-                }
-            );
+            assert_eq!(visits[0], Visit { node: root, parent: None });
             let mut seen = BitSet::of(graph.len(), [root]);
             for visit in &visits[1..] {
                 let parent = visit.parent.unwrap_or(NONE);
                 assert!(seen.contains(parent) && seen.insert(visit.node));
                 assert!(graph.edges(parent).any(|target| target == visit.node));
             }
-            let near = graph
-                .nodes()
-                .filter(|node| distances[*node as usize] <= limit);
+            let near = graph.nodes().filter(|node| distances[*node as usize] <= limit);
             assert_eq!(seen, BitSet::of(graph.len(), near), "graph {seed}");
         }
     }
     let made = sample_graphs::Made::of(5, &[(0, 2), (0, 1), (2, 3), (3, 1), (1, 4)]);
     let visits = depth_first(&made.graph(), 0, 1);
-    assert_eq!(
-        visits.iter().map(|visit| visit.node).collect::<Vec<u32>>(),
-        [0, 2, 1]
-    );
+    assert_eq!(visits.iter().map(|visit| visit.node).collect::<Vec<u32>>(), [0, 2, 1]);
     let visits = depth_first(&made.graph(), 0, 9);
-    assert_eq!(
-        visits.iter().map(|visit| visit.node).collect::<Vec<u32>>(),
-        [0, 2, 3, 1, 4]
-    );
+    assert_eq!(visits.iter().map(|visit| visit.node).collect::<Vec<u32>>(), [0, 2, 3, 1, 4]);
 }
 
 #[test]
@@ -143,11 +125,7 @@ fn components() {
             .collect();
         let both: Vec<(u32, u32)> = graph
             .nodes()
-            .flat_map(|node| {
-                graph
-                    .edges(node)
-                    .flat_map(move |to| [(node, to), (to, node)])
-            })
+            .flat_map(|node| graph.edges(node).flat_map(move |to| [(node, to), (to, node)]))
             .collect();
         let either = sample_graphs::Made::of(graph.len() as u32, &both);
         for one in graph.nodes() {
@@ -157,11 +135,7 @@ fn components() {
                 assert_eq!(weak.of[first] == weak.of[second], together.contains(two));
                 let there = reached[first].contains(two);
                 let back = reached[second].contains(one);
-                assert_eq!(
-                    strong.of[first] == strong.of[second],
-                    there && back,
-                    "{seed}"
-                );
+                assert_eq!(strong.of[first] == strong.of[second], there && back, "{seed}");
                 assert!(!there || strong.of[first] >= strong.of[second]);
             }
         }

@@ -32,16 +32,9 @@ pub fn capture(
     let reported = Arc::clone(&state);
     let build = move |_| {
         let progress = |progress| reported.report(progress);
-        let options = Options {
-            index: false,
-            ignore_stack_roots,
-            progress: &progress,
-            ..Options::default()
-        };
-        let source = Source {
-            format: "live".to_owned(),
-            ..Source::default()
-        };
+        let options =
+            Options { index: false, ignore_stack_roots, progress: &progress, ..Options::default() };
+        let source = Source { format: "live".to_owned(), ..Source::default() };
         Heap::build(builder, source, &options)?.captured_by(thread)
     };
     let heap = job::run_with(ruby, "capture", build, || state.show(ruby))?;

@@ -21,10 +21,7 @@ pub fn define(heap: RClass) -> Result<(), Error> {
 
 /// Name of each format and its usual file extension.
 fn formats() -> Vec<(&'static str, &'static str)> {
-    Format::ALL
-        .iter()
-        .map(|format| (format.name(), format.ending()))
-        .collect()
+    Format::ALL.iter().map(|format| (format.name(), format.ending())).collect()
 }
 
 /// Writes the heap, or the objects selected by a filter, to a file descriptor. Returns statistics.
@@ -37,37 +34,25 @@ fn export(
     (limit, depth, min_retained): (Option<usize>, Option<u32>, u64),
 ) -> Result<Value, Error> {
     let format = Format::of_name(&format).ok_or_else(|| {
-        Error::new(
-            ruby.exception_arg_error(),
-            format!("unknown format {format:?}"),
-        )
+        Error::new(ruby.exception_arg_error(), format!("unknown format {format:?}"))
     })?;
     let file = duplicate(ruby, descriptor)?;
     let opened = Arc::clone(&native.0);
-    let counts = job::run(
-        ruby,
-        "export",
-        move |_| -> Result<Counts, questions::Error> {
-            let heap = &opened.heap;
-            let members = match &filter {
-                Some(filter) => {
-                    let selection = Selection::new(heap, Some(filter))?;
-                    Some(BitSet::of(heap.root() as usize + 1, selection.iter()))
-                }
-                None => None,
-            };
-            let options = Options {
-                members: members.as_ref(),
-                limit,
-                depth,
-                min_retained,
-            };
-            let mut out = BufWriter::with_capacity(1 << 16, file);
-            let counts = export::write(heap, format, &options, &mut out)?;
-            out.flush()?;
-            Ok(counts)
-        },
-    )?;
+    let counts = job::run(ruby, "export", move |_| -> Result<Counts, questions::Error> {
+        let heap = &opened.heap;
+        let members = match &filter {
+            Some(filter) => {
+                let selection = Selection::new(heap, Some(filter))?;
+                Some(BitSet::of(heap.root() as usize + 1, selection.iter()))
+            }
+            None => None,
+        };
+        let options = Options { members: members.as_ref(), limit, depth, min_retained };
+        let mut out = BufWriter::with_capacity(1 << 16, file);
+        let counts = export::write(heap, format, &options, &mut out)?;
+        out.flush()?;
+        Ok(counts)
+    })?;
     let counts = counts.map_err(|error| of_question(ruby, &error))?;
     to_ruby(ruby, &counts)
 }

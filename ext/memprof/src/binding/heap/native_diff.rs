@@ -17,12 +17,7 @@ use super::object_set::NativeObjects;
 use super::opened::Opened;
 
 #[derive(TypedData)]
-#[magnus(
-    class = "Memprof::Native::Diff",
-    free_immediately,
-    size,
-    frozen_shareable
-)]
+#[magnus(class = "Memprof::Native::Diff", free_immediately, size, frozen_shareable)]
 struct NativeDiff {
     diff: Arc<Diff<Arc<Heap>>>,
     before: Arc<Opened>,
@@ -72,9 +67,8 @@ fn ask(
     parameters: String,
 ) -> Result<String, Error> {
     let diff = Arc::clone(&native.diff);
-    let answer = job::run(ruby, "ask", move |_| {
-        diff.ask(&question, serde_json::from_str(&parameters)?)
-    })?;
+    let answer =
+        job::run(ruby, "ask", move |_| diff.ask(&question, serde_json::from_str(&parameters)?))?;
     answer.map_err(|error| of_question(ruby, &error))
 }
 
@@ -95,10 +89,7 @@ fn objects(
     Ok(match change.as_str() {
         "new" => Some(of(&native.after, &changes.new)),
         "gone" => Some(of(&native.before, &changes.gone)),
-        "survived" => native
-            .diff
-            .survived()
-            .map(|survived| of(&native.after, survived)),
+        "survived" => native.diff.survived().map(|survived| of(&native.after, survived)),
         _ => {
             let all = Objects::all(Arc::clone(&native.after.heap));
             let all = all.map_err(|error| super::super::exceptions::of_input(ruby, &error))?;

@@ -55,9 +55,7 @@ fn answer(ruby: &Ruby, native: &NativeVerdict, parameters: String) -> Result<Str
     let answer = job::run(ruby, "verdict", move |_| {
         let heaps = heaps.lock().unwrap_or_else(PoisonError::into_inner);
         let question: Question = serde_json::from_str(&parameters)?;
-        heaps
-            .verdict
-            .json(&question, heaps.last.as_deref().map(|last| &*last.heap))
+        heaps.verdict.json(&question, heaps.last.as_deref().map(|last| &*last.heap))
     })?;
     answer.map_err(|error| of_question(ruby, &error))
 }

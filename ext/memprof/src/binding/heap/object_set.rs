@@ -18,12 +18,7 @@ type Chosen = Objects<Arc<Heap>>;
 
 /// Objects of a heap, in order.
 #[derive(TypedData)]
-#[magnus(
-    class = "Memprof::Native::Objects",
-    free_immediately,
-    size,
-    frozen_shareable
-)]
+#[magnus(class = "Memprof::Native::Objects", free_immediately, size, frozen_shareable)]
 pub struct NativeObjects {
     opened: Arc<Opened>,
     objects: Chosen,
@@ -72,11 +67,7 @@ impl NativeObjects {
     /// These nodes.
     pub fn new(opened: Arc<Opened>, ids: Vec<u32>) -> NativeObjects {
         let objects = Objects::new(Arc::clone(&opened.heap), ids);
-        NativeObjects {
-            opened,
-            objects,
-            relation: Relation::None,
-        }
+        NativeObjects { opened, objects, relation: Relation::None }
     }
 
     /// The nodes.
@@ -85,11 +76,7 @@ impl NativeObjects {
     }
 
     fn like(&self, objects: Chosen) -> NativeObjects {
-        NativeObjects {
-            opened: Arc::clone(&self.opened),
-            objects,
-            relation: Relation::None,
-        }
+        NativeObjects { opened: Arc::clone(&self.opened), objects, relation: Relation::None }
     }
 }
 
@@ -101,9 +88,7 @@ fn found(
     find: impl FnOnce(&Opened, Arc<Heap>) -> std::io::Result<Chosen> + Send + 'static,
 ) -> Result<NativeObjects, Error> {
     let theirs = Arc::clone(opened);
-    let objects = job::run(ruby, "objects", move |_| {
-        find(&theirs, Arc::clone(&theirs.heap))
-    })?;
+    let objects = job::run(ruby, "objects", move |_| find(&theirs, Arc::clone(&theirs.heap)))?;
     Ok(NativeObjects {
         opened: Arc::clone(opened),
         objects: objects.map_err(|error| of_input(ruby, &error))?,
@@ -113,9 +98,7 @@ fn found(
 
 /// All objects.
 fn all(ruby: &Ruby, native: &NativeHeap) -> Result<NativeObjects, Error> {
-    found(ruby, &native.0, Relation::None, |_, heap| {
-        Objects::all(heap)
-    })
+    found(ruby, &native.0, Relation::None, |_, heap| Objects::all(heap))
 }
 
 /// The objects with these numbers.
@@ -133,9 +116,7 @@ fn roots(native: &NativeHeap) -> NativeObjects {
 
 /// Instances of this class, ignoring singleton classes in between.
 fn instances(ruby: &Ruby, native: &NativeHeap, class: u32) -> Result<NativeObjects, Error> {
-    found(ruby, &native.0, Relation::None, move |_, heap| {
-        Objects::instances(heap, class)
-    })
+    found(ruby, &native.0, Relation::None, move |_, heap| Objects::instances(heap, class))
 }
 
 /// Outgoing references of an object, without its class.
@@ -157,9 +138,7 @@ fn referrers(ruby: &Ruby, native: &NativeHeap, id: u32) -> Result<NativeObjects,
 
 /// Objects retained by an object, itself first.
 fn retains(ruby: &Ruby, native: &NativeHeap, id: u32) -> Result<NativeObjects, Error> {
-    found(ruby, &native.0, Relation::None, move |_, heap| {
-        Objects::retained_by(heap, id)
-    })
+    found(ruby, &native.0, Relation::None, move |_, heap| Objects::retained_by(heap, id))
 }
 
 fn size(native: &NativeObjects) -> usize {
@@ -187,9 +166,7 @@ fn labels(
         Relation::To(to) => ids.iter().map(|&from| words.label(from, to)).collect(),
         Relation::Of(from) => {
             let first = words.row(from).map_or(0, |row| row.start) + start;
-            (first..first + ids.len())
-                .map(|edge| words.label_of(edge))
-                .collect()
+            (first..first + ids.len()).map(|edge| words.label_of(edge)).collect()
         }
         Relation::None => Vec::new(),
     };
@@ -240,11 +217,7 @@ fn top(
     field: String,
 ) -> Result<NativeObjects, Error> {
     let measure = measure(ruby, &field)?;
-    let top = put(
-        ruby,
-        native,
-        move |objects| Ok(objects.top(count, measure)?),
-    )?;
+    let top = put(ruby, native, move |objects| Ok(objects.top(count, measure)?))?;
     Ok(native.like(top))
 }
 
@@ -266,10 +239,7 @@ fn combine(
     how: String,
 ) -> Result<NativeObjects, Error> {
     if !Arc::ptr_eq(&native.opened, &other.opened) {
-        return Err(Error::new(
-            ruby.exception_arg_error(),
-            "these are objects of two heaps",
-        ));
+        return Err(Error::new(ruby.exception_arg_error(), "these are objects of two heaps"));
     }
     let how = match how.as_str() {
         "and" => Join::And,

@@ -19,19 +19,12 @@ pub struct Opened {
 
 impl Opened {
     pub fn new(heap: Heap) -> Opened {
-        Opened {
-            heap: Arc::new(heap),
-            inbound: OnceLock::new(),
-            scans: AtomicU32::new(0),
-        }
+        Opened { heap: Arc::new(heap), inbound: OnceLock::new(), scans: AtomicU32::new(0) }
     }
 
     /// Approximate bytes in memory: loaded columns and cached data.
     pub fn memsize(&self) -> usize {
-        let inbound = self
-            .inbound
-            .get()
-            .map_or(0, |_| 16 * self.heap.len() as usize);
+        let inbound = self.inbound.get().map_or(0, |_| 16 * self.heap.len() as usize);
         size_of::<Opened>() + self.heap.memsize() + inbound
     }
 

@@ -45,10 +45,7 @@ impl State {
         }
         let stage = self.stage.load(Ordering::Relaxed) as usize;
         let stage = ruby.to_symbol(STAGES.get(stage).copied().unwrap_or(STAGES[0]));
-        let (done, total) = (
-            self.done.load(Ordering::Relaxed),
-            self.total.load(Ordering::Relaxed),
-        );
+        let (done, total) = (self.done.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed));
         let known = (total > 0).then_some(total);
         ruby.yield_values::<_, Value>((stage, done, known))?;
         Ok(())
@@ -101,12 +98,8 @@ pub fn read(
             stop: None,
             unfinished: None,
         };
-        let input = Counted {
-            input: Input { file, abandoned },
-            state: Arc::clone(state),
-            done: 0,
-            total,
-        };
+        let input =
+            Counted { input: Input { file, abandoned }, state: Arc::clone(state), done: 0, total };
         Heap::read(Box::new(input), None, &options)
     })
 }

@@ -46,11 +46,7 @@ type Place = (String, Option<u32>, Option<String>);
 
 /// All data of an object; `None` for a root.
 fn known(ruby: &Ruby, native: &NativeHeap, id: u32) -> Answer<Option<Object>> {
-    native
-        .0
-        .heap
-        .object(id)
-        .map_err(|error| of_input(ruby, &error))
+    native.0.heap.object(id).map_err(|error| of_input(ruby, &error))
 }
 
 fn number(native: &NativeHeap, id: u32) -> Option<u32> {
@@ -74,20 +70,12 @@ fn address_of(native: &NativeHeap, id: u32) -> Option<u64> {
 }
 
 fn type_of(ruby: &Ruby, native: &NativeHeap, id: u32) -> Answer<&'static str> {
-    let kind = native
-        .0
-        .heap
-        .kind(id)
-        .map_err(|error| of_input(ruby, &error))?;
+    let kind = native.0.heap.kind(id).map_err(|error| of_input(ruby, &error))?;
     Ok(kind.map_or("root", Kind::name))
 }
 
 fn class_name(ruby: &Ruby, native: &NativeHeap, id: u32) -> Answer<String> {
-    let name = native
-        .0
-        .heap
-        .class_name(id)
-        .map_err(|error| of_input(ruby, &error))?;
+    let name = native.0.heap.class_name(id).map_err(|error| of_input(ruby, &error))?;
     Ok(name.to_owned())
 }
 
@@ -113,28 +101,18 @@ fn superclass_number(native: &NativeHeap, id: u32) -> Option<u32> {
 }
 
 fn memsize(ruby: &Ruby, native: &NativeHeap, id: u32) -> Answer<u64> {
-    let sizes = native
-        .0
-        .heap
-        .memsizes()
-        .map_err(|error| of_input(ruby, &error))?;
+    let sizes = native.0.heap.memsizes().map_err(|error| of_input(ruby, &error))?;
     Ok(sizes.get(id))
 }
 
 fn retained(ruby: &Ruby, native: &NativeHeap, id: u32) -> Answer<u64> {
-    let sizes = native
-        .0
-        .heap
-        .retained()
-        .map_err(|error| of_input(ruby, &error))?;
+    let sizes = native.0.heap.retained().map_err(|error| of_input(ruby, &error))?;
     Ok(sizes.get(id))
 }
 
 fn slot_size(native: &NativeHeap, id: u32) -> Option<u16> {
     let heap = &native.0.heap;
-    (id < heap.len())
-        .then(|| heap.slot_size(id))
-        .filter(|&size| size > 0)
+    (id < heap.len()).then(|| heap.slot_size(id)).filter(|&size| size > 0)
 }
 
 fn length(ruby: &Ruby, native: &NativeHeap, id: u32) -> Answer<Option<u32>> {
@@ -157,11 +135,7 @@ fn site(ruby: &Ruby, native: &NativeHeap, id: u32) -> Answer<Option<Place>> {
     let site = known(ruby, native, id)?.and_then(|object| object.site);
     Ok(site.map(|site| {
         let line = (site.line != 0).then_some(site.line);
-        (
-            heap.name(site.file).to_owned(),
-            line,
-            site.method.map(|name| heap.name(name).to_owned()),
-        )
+        (heap.name(site.file).to_owned(), line, site.method.map(|name| heap.name(name).to_owned()))
     }))
 }
 
@@ -215,23 +189,13 @@ fn name(ruby: &Ruby, native: &NativeHeap, id: u32) -> Answer<Option<String>> {
 
 /// The immediate dominator; none if that is the set of all roots.
 fn dominator(ruby: &Ruby, native: &NativeHeap, id: u32) -> Answer<Option<u32>> {
-    let dominators = native
-        .0
-        .heap
-        .dominators()
-        .map_err(|error| of_input(ruby, &error))?;
-    Ok(dominators
-        .parent_of(id)
-        .filter(|&parent| parent != NONE && parent != native.0.heap.root()))
+    let dominators = native.0.heap.dominators().map_err(|error| of_input(ruby, &error))?;
+    Ok(dominators.parent_of(id).filter(|&parent| parent != NONE && parent != native.0.heap.root()))
 }
 
 /// Whether it is reachable from a root.
 fn is_reachable(ruby: &Ruby, native: &NativeHeap, id: u32) -> Answer<bool> {
-    let dominators = native
-        .0
-        .heap
-        .dominators()
-        .map_err(|error| of_input(ruby, &error))?;
+    let dominators = native.0.heap.dominators().map_err(|error| of_input(ruby, &error))?;
     Ok(dominators.reaches(id))
 }
 
@@ -250,9 +214,5 @@ fn path(ruby: &Ruby, native: &NativeHeap, id: u32) -> Answer<Option<(RArray, RAr
     if nodes.is_empty() {
         return Ok(None);
     }
-    Ok(Some((
-        ruby.ary_from_iter(nodes),
-        ruby.ary_from_iter(labels),
-        sentence,
-    )))
+    Ok(Some((ruby.ary_from_iter(nodes), ruby.ary_from_iter(labels), sentence)))
 }

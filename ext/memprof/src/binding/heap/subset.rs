@@ -25,12 +25,7 @@ use crate::vm::heap::binding::version;
 type Set = Subset<Arc<Heap>>;
 
 #[derive(TypedData)]
-#[magnus(
-    class = "Memprof::Native::Subset",
-    free_immediately,
-    size,
-    frozen_shareable
-)]
+#[magnus(class = "Memprof::Native::Subset", free_immediately, size, frozen_shareable)]
 struct NativeSubset {
     set: Arc<Set>,
     opened: Arc<Opened>,
@@ -65,15 +60,9 @@ pub fn define(ruby: &Ruby, native: RModule, heap: RClass) -> Result<(), Error> {
     subset.define_method("find_path", method!(find_path, 2))?;
     subset.define_method("group", method!(group, 2))?;
     subset.define_method("interface_with", method!(interface_with, 1))?;
-    subset.define_method(
-        "remove_invalid_references",
-        method!(remove_invalid_references, 0),
-    )?;
+    subset.define_method("remove_invalid_references", method!(remove_invalid_references, 0))?;
     subset.define_method("depth_first", method!(depth_first, 1))?;
-    subset.define_method(
-        "nearest_common_dominator",
-        method!(nearest_common_dominator, 1),
-    )?;
+    subset.define_method("nearest_common_dominator", method!(nearest_common_dominator, 1))?;
     subset.define_method("to_gml", method!(to_gml, 1))?;
     subset.define_method("save", method!(save, 2))
 }
@@ -102,10 +91,7 @@ fn made(
 
 impl NativeSubset {
     fn like(&self, set: Set) -> NativeSubset {
-        NativeSubset {
-            set: Arc::new(set),
-            opened: Arc::clone(&self.opened),
-        }
+        NativeSubset { set: Arc::new(set), opened: Arc::clone(&self.opened) }
     }
 }
 
@@ -114,10 +100,7 @@ fn check(ruby: &Ruby, one: &NativeSubset, other: &NativeSubset) -> Answer<Arc<Se
     if Arc::ptr_eq(&one.opened, &other.opened) {
         return Ok(Arc::clone(&other.set));
     }
-    Err(Error::new(
-        ruby.exception_arg_error(),
-        "these are objects of two heaps",
-    ))
+    Err(Error::new(ruby.exception_arg_error(), "these are objects of two heaps"))
 }
 
 fn unknown(operation: &str) -> questions::Error {
@@ -127,18 +110,12 @@ fn unknown(operation: &str) -> questions::Error {
 /// All objects and roots.
 fn whole(ruby: &Ruby, native: &NativeHeap) -> Answer<NativeSubset> {
     let set = Subset::all(Arc::clone(&native.0.heap)).map_err(|error| of_question(ruby, &error))?;
-    Ok(NativeSubset {
-        set: Arc::new(set),
-        opened: Arc::clone(&native.0),
-    })
+    Ok(NativeSubset { set: Arc::new(set), opened: Arc::clone(&native.0) })
 }
 
 fn of(native: &NativeHeap, objects: &NativeObjects) -> NativeSubset {
     let set = Subset::of(Arc::clone(&native.0.heap), objects.ids().iter().copied());
-    NativeSubset {
-        set: Arc::new(set),
-        opened: Arc::clone(&native.0),
-    }
+    NativeSubset { set: Arc::new(set), opened: Arc::clone(&native.0) }
 }
 
 fn size(native: &NativeSubset) -> usize {
@@ -160,10 +137,7 @@ fn includes(native: &NativeSubset, node: u32) -> bool {
 
 /// The members referenced by a member.
 fn references(ruby: &Ruby, native: &NativeSubset, node: u32) -> Answer<NativeObjects> {
-    let children = native
-        .set
-        .children(node)
-        .map_err(|error| of_question(ruby, &error))?;
+    let children = native.set.children(node).map_err(|error| of_question(ruby, &error))?;
     Ok(NativeObjects::new(Arc::clone(&native.opened), children))
 }
 
@@ -173,10 +147,7 @@ fn annotation(native: &NativeSubset, name: String, node: u32) -> Option<u64> {
 
 /// Name and number of objects of a group node.
 fn group_of(native: &NativeSubset, node: u32) -> Option<(String, u64)> {
-    native
-        .set
-        .grouped(node)
-        .map(|group| (group.name.clone(), group.count))
+    native.set.grouped(node).map(|group| (group.name.clone(), group.count))
 }
 
 /// Members without a type, and numbers of members by class name, most first.
@@ -213,9 +184,7 @@ fn chosen(
         "find_all" => set.find_all(&text),
         _ => Err(unknown(&operation)),
     })?;
-    answer
-        .map(|set| native.like(set))
-        .map_err(|error| of_question(ruby, &error))
+    answer.map(|set| native.like(set)).map_err(|error| of_question(ruby, &error))
 }
 
 /// Operations on a node or a number.
@@ -276,9 +245,7 @@ fn parents_of(
     exclude: bool,
 ) -> Answer<NativeSubset> {
     let other = check(ruby, native, other)?;
-    made(ruby, native, move |set| {
-        set.parents_of(&other, min, exclude)
-    })
+    made(ruby, native, move |set| set.parents_of(&other, min, exclude))
 }
 
 fn roots_of(
@@ -289,9 +256,7 @@ fn roots_of(
 ) -> Answer<NativeSubset> {
     let wanted = check(ruby, native, wanted)?;
     let from = from.map(|from| check(ruby, native, from)).transpose()?;
-    made(ruby, native, move |set| {
-        set.roots_of(&wanted, from.as_deref())
-    })
+    made(ruby, native, move |set| set.roots_of(&wanted, from.as_deref()))
 }
 
 /// Objects on a shortest path, including both ends.
@@ -346,9 +311,7 @@ fn nearest_common_dominator(
     other: &NativeSubset,
 ) -> Answer<Option<u32>> {
     let other = check(ruby, native, other)?;
-    put(ruby, native, move |set| {
-        set.nearest_common_dominator(&other)
-    })
+    put(ruby, native, move |set| set.nearest_common_dominator(&other))
 }
 
 fn to_gml(ruby: &Ruby, native: &NativeSubset, descriptor: i32) -> Answer<()> {
@@ -365,14 +328,8 @@ fn save(ruby: &Ruby, native: &NativeSubset, descriptor: i32, words: RArray) -> A
     let argument = |message: String| Error::new(ruby.exception_arg_error(), message);
     let file = duplicate(ruby, descriptor)?;
     let options = format::Options {
-        format: words
-            .entry::<String>(0)?
-            .parse::<Format>()
-            .map_err(argument)?,
-        compression: words
-            .entry::<String>(1)?
-            .parse::<Compression>()
-            .map_err(argument)?,
+        format: words.entry::<String>(0)?.parse::<Format>().map_err(argument)?,
+        compression: words.entry::<String>(1)?.parse::<Compression>().map_err(argument)?,
         ruby: version(ruby),
     };
     let counts: Counts = put(ruby, native, move |set| {

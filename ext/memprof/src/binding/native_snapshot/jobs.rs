@@ -125,17 +125,9 @@ pub fn ask(question: Question) -> io::Result<Tracer> {
     Tracer::start(&keep, |line| match begin(&question) {
         Err(why) => say_failed(line, why),
         Ok((mut copy, channel)) => {
-            say(
-                line,
-                &Message::Copied(copy.pause.as_secs_f64(), copy.pid()),
-                None,
-            );
+            say(line, &Message::Copied(copy.pause.as_secs_f64(), copy.pid()), None);
             let pump = channel.zip(question.output.as_ref());
-            let pump = pump.map(|(channel, (file, left))| Pump {
-                channel,
-                file,
-                left: *left,
-            });
+            let pump = pump.map(|(channel, (file, left))| Pump { channel, file, left: *left });
             let answer = answer(&mut copy, pump, line);
             // First restore the process's own memory.
             drop(copy);

@@ -65,10 +65,7 @@ mod linux {
         };
         let mut owners = with.into_iter().filter(|place| !without.contains(place));
         Ok(match (owners.next(), owners.next()) {
-            (Some(owner), None) => Some(Places {
-                ractor: place,
-                owner,
-            }),
+            (Some(owner), None) => Some(Places { ractor: place, owner }),
             _ => None,
         })
     }

@@ -104,13 +104,7 @@ fn answer(request: &str) -> Result<serde_json::Value, String> {
             let ractors = about.get("ractors").filter(|_| among != Among::Alone);
             Ok(json!({ "threads": rows, "fibers": fibers, "ractors": ractors }))
         }
-        Request::Dump {
-            output,
-            format,
-            compression,
-            values,
-            ..
-        } => {
+        Request::Dump { output, format, compression, values, .. } => {
             let policy: Policy = values.parse()?;
             let contents = matches!(policy, Policy::Full | Policy::Truncate);
             // SAFETY: asks the kernel: the copy is the process's child.
@@ -151,10 +145,7 @@ fn parsed<T: for<'json> Deserialize<'json>>(json: &str) -> Result<T, String> {
 fn moment() -> Result<Ruby, String> {
     // SAFETY: both may be called on any thread of a process that runs Ruby.
     unsafe {
-        if symbols()
-            .native_thread_p
-            .is_some_and(|question| question() == 0)
-        {
+        if symbols().native_thread_p.is_some_and(|question| question() == 0) {
             return Err("the thread is not a Ruby thread".into());
         }
         if rb_sys::rb_during_gc() != 0 {
@@ -191,9 +182,7 @@ fn among_ractors(ruby: &Ruby, request: &Request) -> Result<Among, String> {
             .funcall::<_, _, Value>("current", ())?
             .equal(ractor.funcall::<_, _, Value>("main", ())?)?
         {
-            return Ok(Among::Unfit(
-                json!({ "unfit": "the thread is another Ractor's" }),
-            ));
+            return Ok(Among::Unfit(json!({ "unfit": "the thread is another Ractor's" })));
         }
         let gc: Value = ruby.class_object().const_get("GC")?;
         let state: Symbol = gc.funcall("latest_gc_info", (ruby.to_symbol("state"),))?;
@@ -229,10 +218,7 @@ fn among_ractors(ruby: &Ruby, request: &Request) -> Result<Among, String> {
 fn first_left() -> RawFd {
     const MOST: RawFd = 1 << 16;
     const LEFT: RawFd = 64;
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: writes the limit, which lives until it returns.
     unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
     let limit = RawFd::try_from(limit.rlim_cur).unwrap_or(RawFd::MAX);

@@ -64,10 +64,7 @@ pub unsafe extern "C" fn memprof_stats(file: *const c_char) -> c_int {
         let mut text = String::new();
         let rows = sessions::stats(session).map_err(|raised| raised.to_string())?;
         for row in rows {
-            text += &format!(
-                "{:7} {}:{}:{}\n",
-                row.objects, row.file, row.line, row.class
-            );
+            text += &format!("{:7} {}:{}:{}\n", row.objects, row.file, row.line, row.class);
         }
         write(file.as_deref(), text.as_bytes()).map(|()| 0)
     })
@@ -78,9 +75,7 @@ fn oldest_session() -> Option<SessionId> {
     tracker::with(|tracker| {
         let sessions = &tracker.recorder.sessions;
         let of_process = |id: &&SessionId| {
-            sessions
-                .options(**id)
-                .is_some_and(|options| options.thread.is_none())
+            sessions.options(**id).is_some_and(|options| options.thread.is_none())
         };
         tracker.facts.keys().filter(of_process).min().copied()
     })
@@ -162,9 +157,7 @@ fn indented(census: &Census) -> Result<Vec<u8>, String> {
     let mut json = Vec::new();
     let mut serializer =
         serde_json::Serializer::with_formatter(&mut json, PrettyFormatter::with_indent(b"    "));
-    census
-        .serialize(&mut serializer)
-        .map_err(|error| error.to_string())?;
+    census.serialize(&mut serializer).map_err(|error| error.to_string())?;
     Ok(json)
 }
 

@@ -34,9 +34,7 @@ fn stdout() -> ManuallyDrop<File> {
 /// Writes text atomically to a file, or to standard output.
 pub fn write(file: Option<&str>, text: &[u8]) -> Result<(), String> {
     let Some(file) = file else {
-        return stdout()
-            .write_all(text)
-            .map_err(|error| failure("to standard output", &error));
+        return stdout().write_all(text).map_err(|error| failure("to standard output", &error));
     };
     let path = Path::new(file);
     dump_files::write_whole(

@@ -47,9 +47,7 @@ fn find(ruby: &Ruby) -> Result<DataTypes, Error> {
     let mut probes = Vec::new();
     for (index, letters) in NAMES.iter().enumerate() {
         let proc: Value = procs.entry(index as isize)?;
-        let path: Value = proc
-            .funcall::<_, _, RArray>("source_location", ())?
-            .entry(0)?;
+        let path: Value = proc.funcall::<_, _, RArray>("source_location", ())?.entry(0)?;
         probes.push(probe(proc.as_raw(), letters, path.as_raw()));
     }
     let samples = Samples {
@@ -74,11 +72,7 @@ fn find(ruby: &Ruby) -> Result<DataTypes, Error> {
 /// Defines a finalizer, finds it, and removes it.
 fn find_finalizers(object: VALUE, finalizer: VALUE, main_thread: VALUE) -> Option<FinalizerTable> {
     layouts::check().ok()?;
-    let known = Known {
-        object,
-        finalizer,
-        main_thread: typed_data::data(main_thread)?,
-    };
+    let known = Known { object, finalizer, main_thread: typed_data::data(main_thread)? };
     // SAFETY: an object that is not frozen, and a Proc.
     protect(|| unsafe { rb_sys::rb_define_finalizer(object, finalizer) }).ok()?;
     let found = FinalizerTable::find(&known);
@@ -90,14 +84,8 @@ fn find_finalizers(object: VALUE, finalizer: VALUE, main_thread: VALUE) -> Optio
 fn probe(proc: VALUE, letters: &str, path: VALUE) -> Option<Probe> {
     // SAFETY: a Proc made from a block, whose third word is its iseq.
     let iseq = unsafe { typed_data::word(proc, 2) }?;
-    let names = letters
-        .chars()
-        .map(|letter| intern(&format!("memprof_{letter}")));
-    Some(Probe {
-        iseq,
-        names: names.collect(),
-        path,
-    })
+    let names = letters.chars().map(|letter| intern(&format!("memprof_{letter}")));
+    Some(Probe { iseq, names: names.collect(), path })
 }
 
 fn intern(name: &str) -> ID {

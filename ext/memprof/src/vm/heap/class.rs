@@ -24,33 +24,20 @@ pub unsafe fn detail(
     // SAFETY: the caller vouches; the functions follow superclasses and read names that classes hold.
     unsafe {
         let superclass = rb_sys::rb_class_get_superclass(object);
-        let super_name = if superclass == 0 || !walk.scope.labels {
-            None
-        } else {
-            walk.names.class(superclass)
-        };
+        let super_name =
+            if superclass == 0 || !walk.scope.labels { None } else { walk.names.class(superclass) };
         let iclass = flags.is(ruby_value_type::RUBY_T_ICLASS);
         let hidden = crate::vm::ruby_object::class_word(object) == 0;
-        let name = if iclass || hidden {
-            None
-        } else {
-            walk.names.string(rb_sys::rb_mod_name(object))
-        };
+        let name =
+            if iclass || hidden { None } else { walk.names.string(rb_sys::rb_mod_name(object)) };
         let real_name = match name {
             None if !iclass && !hidden => {
                 let real = classes::real(object);
-                if real == 0 {
-                    None
-                } else {
-                    walk.names.string(rb_sys::rb_mod_name(real))
-                }
+                if real == 0 { None } else { walk.names.string(rb_sys::rb_mod_name(real)) }
             }
             _ => None,
         };
-        bits.set(
-            Bits::SINGLETON,
-            !iclass && !hidden && is_singleton(object, flags),
-        );
+        bits.set(Bits::SINGLETON, !iclass && !hidden && is_singleton(object, flags));
         Detail::Class {
             name,
             real_name,
@@ -83,11 +70,7 @@ unsafe fn variations(class: VALUE) -> Option<u32> {
     // SAFETY: a class of Ruby 3.2 to 3.4 has its extension in its slot.
     unsafe {
         let count = (class as *const u8).add(COUNT);
-        Some(if cfg!(ruby_gte_3_3) {
-            u32::from(*count)
-        } else {
-            count.cast::<u32>().read()
-        })
+        Some(if cfg!(ruby_gte_3_3) { u32::from(*count) } else { count.cast::<u32>().read() })
     }
 }
 
@@ -211,9 +194,7 @@ pub struct Constants(Option<*mut rb_sys::st_table>);
 impl Constants {
     fn table(&mut self) -> *mut rb_sys::st_table {
         // SAFETY: makes an empty table; the walk has GC disabled.
-        *self
-            .0
-            .get_or_insert_with(|| unsafe { rb_sys::rb_st_init_numtable() })
+        *self.0.get_or_insert_with(|| unsafe { rb_sys::rb_st_init_numtable() })
     }
 }
 

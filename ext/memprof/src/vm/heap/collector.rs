@@ -85,10 +85,7 @@ impl Last {
 
     #[inline(never)]
     fn learn(&mut self, names: &[ID; 8], count: usize) {
-        let mut known = Names {
-            ids: ids(),
-            next: 0,
-        };
+        let mut known = Names { ids: ids(), next: 0 };
         self.flags = Flags::default();
         for name in names.iter().take(count) {
             self.flags.0 |= known.flag(*name).0;
@@ -112,10 +109,7 @@ pub unsafe fn of(last: &mut Last, object: VALUE) -> Collector {
     } else if let Some(gc_metadata) = symbols().gc_metadata {
         // SAFETY: an object, as the caller vouches; the array is static, and ends with a name that is 0.
         let mut entry = unsafe { gc_metadata(object) };
-        let mut names = Names {
-            ids: ids(),
-            next: 0,
-        };
+        let mut names = Names { ids: ids(), next: 0 };
         loop {
             // SAFETY: as above.
             let (name, value) = unsafe { *entry };

@@ -122,10 +122,7 @@ unsafe fn label(walk: &mut Walk, object: VALUE, flags: Flags, labels: &mut Vec<(
                     labels.push((Label::Entry, value));
                 });
                 let role = walk.names.word("default");
-                labels.push((
-                    Label::Role(role),
-                    details::word(object, details::HASH_DEFAULT),
-                ));
+                labels.push((Label::Role(role), details::word(object, details::HASH_DEFAULT)));
                 &[]
             }
             Kind::ARRAY if !details::is_shared_array(flags) => {
@@ -177,9 +174,7 @@ fn words(walk: &mut Walk, object: VALUE, names: &[&'static str], labels: &mut Ve
     for (index, name) in names.iter().enumerate() {
         let role = walk.names.word(name);
         // SAFETY: struct RRational and RComplex are two VALUEs behind the header.
-        labels.push((Label::Role(role), unsafe {
-            details::word(object, 2 + index)
-        }));
+        labels.push((Label::Role(role), unsafe { details::word(object, 2 + index) }));
     }
 }
 
@@ -200,9 +195,7 @@ fn by_type(walk: &mut Walk, roles: Roles, labels: &mut Vec<(Label, VALUE)>) {
 
 /// Instance variables of any object: name and value.
 pub fn collect_ivars(walk: &mut Walk, object: VALUE, labels: &mut Vec<(Label, VALUE)>) {
-    ivars::each(object, |id, value| {
-        labels.push((ivar_label(walk.names.id(id), walk), value))
-    });
+    ivars::each(object, |id, value| labels.push((ivar_label(walk.names.id(id), walk), value)));
 }
 
 /// Classes have class variables and internal ones where other objects have instance variables.
@@ -221,10 +214,7 @@ unsafe fn elements(object: VALUE, labels: &mut Vec<(Label, VALUE)>) {
     // SAFETY: a T_ARRAY, as the caller vouches.
     let elements = unsafe { slice(object) };
     labels.extend(
-        elements
-            .iter()
-            .enumerate()
-            .map(|(index, value)| (Label::Index(index as u32), *value)),
+        elements.iter().enumerate().map(|(index, value)| (Label::Index(index as u32), *value)),
     );
 }
 
@@ -237,11 +227,7 @@ pub unsafe fn slice<'a>(array: VALUE) -> &'a [VALUE] {
     unsafe {
         let length = usize::try_from(api.rarray_len(array)).unwrap_or(0);
         let start = api.rarray_const_ptr(array);
-        if start.is_null() || length == 0 {
-            &[]
-        } else {
-            std::slice::from_raw_parts(start, length)
-        }
+        if start.is_null() || length == 0 { &[] } else { std::slice::from_raw_parts(start, length) }
     }
 }
 

@@ -5,14 +5,8 @@
 pub fn copy_words(address: usize, words: usize) -> Option<Vec<u64>> {
     let mut buffer = vec![0u64; words];
     let length = words * 8;
-    let local = libc::iovec {
-        iov_base: buffer.as_mut_ptr().cast(),
-        iov_len: length,
-    };
-    let remote = libc::iovec {
-        iov_base: address as *mut libc::c_void,
-        iov_len: length,
-    };
+    let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: length };
+    let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: length };
     // SAFETY: writes `length` bytes into the buffer, or fails.
     let count = unsafe {
         libc::process_vm_readv(libc::getpid(), &raw const local, 1, &raw const remote, 1, 0)

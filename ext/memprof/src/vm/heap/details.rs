@@ -147,9 +147,7 @@ pub unsafe fn detail(walk: &mut Walk, object: VALUE, flags: Flags) -> (Detail<'s
             Kind::OBJECT => {
                 bits.set(Bits::EMBEDDED, is_embedded_object(flags));
                 bits.set(Bits::TOO_COMPLEX, is_too_complex(object, flags));
-                Detail::Object {
-                    ivars: ivar_slots(object, flags),
-                }
+                Detail::Object { ivars: ivar_slots(object, flags) }
             }
             Kind::CLASS | Kind::MODULE | Kind::ICLASS => {
                 super::class::detail(walk, object, flags, &mut bits)
@@ -239,12 +237,8 @@ unsafe fn offset(walk: &mut Walk, array: VALUE) {
 #[inline(always)]
 pub unsafe fn hash(walk: &mut Walk, object: VALUE, flags: Flags) -> Detail<'static> {
     // SAFETY: the caller vouches; struct RHash has this word.
-    let (default, size) = unsafe {
-        (
-            word(object, HASH_DEFAULT),
-            rb_sys::rb_hash_size_num(object) as u64,
-        )
-    };
+    let (default, size) =
+        unsafe { (word(object, HASH_DEFAULT), rb_sys::rb_hash_size_num(object) as u64) };
     Detail::Hash {
         size,
         default: ruby_value::decode(&mut walk.names, default),
@@ -278,11 +272,7 @@ pub fn is_shared_array(flags: Flags) -> bool {
 pub fn has_slots_inside(flags: Flags) -> bool {
     /// ROBJECT_EMBED of 3.1.
     const EMBED: usize = 1 << 13;
-    if cfg!(ruby_gte_3_2) {
-        is_embedded_object(flags)
-    } else {
-        flags.0 & EMBED != 0
-    }
+    if cfg!(ruby_gte_3_2) { is_embedded_object(flags) } else { flags.0 & EMBED != 0 }
 }
 
 #[cfg(ruby_gte_4_0)]
@@ -312,9 +302,7 @@ pub unsafe fn is_too_complex(object: VALUE, flags: Flags) -> bool {
         return shapes::is_too_complex(flags);
     }
     // SAFETY: the caller vouches.
-    symbols()
-        .shape_too_complex
-        .is_some_and(|too_complex| unsafe { too_complex(object) })
+    symbols().shape_too_complex.is_some_and(|too_complex| unsafe { too_complex(object) })
 }
 
 /// Number of instance variables as in objspace: before 3.2 the allocated room, later those that are set.
@@ -347,9 +335,7 @@ unsafe fn symbol(walk: &mut Walk, object: VALUE) -> Detail<'static> {
         let name = rb_sys::rb_sym2str(object);
         if text::is_string(name) {
             let mut text = text::text(&mut walk.names, name, Flags::of(name));
-            text.capacity = text::describe(&mut walk.names, name, Flags::of(name))
-                .0
-                .capacity;
+            text.capacity = text::describe(&mut walk.names, name, Flags::of(name)).0.capacity;
             Detail::Symbol(text)
         } else {
             Detail::None

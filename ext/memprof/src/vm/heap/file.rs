@@ -72,12 +72,8 @@ pub fn dump_with(ruby: &Ruby, file: File, facts: Facts) -> Result<Counts, String
     for (thread, json) in &facts.threads {
         let fields: Map<String, serde_json::Value> =
             serde_json::from_str(json).map_err(|error| error.to_string())?;
-        let pairs = fields
-            .into_iter()
-            .map(|(key, value)| (key, value.to_string()));
-        data_types
-            .threads
-            .insert(binding::address(*thread), pairs.collect());
+        let pairs = fields.into_iter().map(|(key, value)| (key, value.to_string()));
+        data_types.threads.insert(binding::address(*thread), pairs.collect());
     }
     let mut globals = Globals::default();
     for (name, value) in &facts.globals {
@@ -89,10 +85,7 @@ pub fn dump_with(ruby: &Ruby, file: File, facts: Facts) -> Result<Counts, String
             compression: facts.compression,
             ruby: binding::version(ruby),
         },
-        values: Values {
-            policy: facts.policy,
-            key: random_key(),
-        },
+        values: Values { policy: facts.policy, key: random_key() },
         before: vec![(NoteKind::Header, header(&facts))],
         memory: false,
         worker: None,
@@ -114,10 +107,7 @@ fn random_key() -> Key {
 }
 
 fn header(facts: &Facts) -> String {
-    let time = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default()
-        .as_micros() as u64;
+    let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as u64;
     let own = serde_json::json!({
         "_id": "header", "type": "header", "format": facts.format.name(), "version": 1,
         "memprof": env!("CARGO_PKG_VERSION").replace('-', "."), "pid": facts.pid, "values": facts.policy.name(),

@@ -52,9 +52,7 @@ impl FinalizerTable {
                 }
                 let index = words.iter().position(|word| has_known(*word, known));
                 if let Some(index) = index {
-                    return Some(FinalizerTable {
-                        place: heap + index * size_of::<u64>(),
-                    });
+                    return Some(FinalizerTable { place: heap + index * size_of::<u64>() });
                 }
             }
         }

@@ -68,12 +68,7 @@ pub unsafe fn detail(walk: &mut Walk, object: VALUE, flags: Flags) -> Detail<'st
             place(walk, object);
         }
     }
-    Detail::Imemo {
-        name,
-        mid,
-        called_id,
-        receiver_class,
-    }
+    Detail::Imemo { name, mid, called_id, receiver_class }
 }
 
 /// File, first line and name of an iseq, as facts.
@@ -144,11 +139,7 @@ pub unsafe fn label(
         // SAFETY: what an object of the walk refers to is an object.
         let other = unsafe { Flags::of(reference) };
         if other.is(rb_sys::ruby_value_type::RUBY_T_IMEMO) && other.imemo_type() == ISEQ {
-            let role = if flags.imemo_type() == METHOD {
-                "body"
-            } else {
-                "child"
-            };
+            let role = if flags.imemo_type() == METHOD { "body" } else { "child" };
             labels.push((Label::Role(walk.names.word(role)), reference));
         }
     }
@@ -170,9 +161,7 @@ pub unsafe fn variables(walk: &mut Walk, object: VALUE) -> Vec<(NameId, VALUE)> 
             return Vec::new();
         }
         let names = locals.names(iseq).iter().take(size).enumerate();
-        names
-            .map(|(index, id)| (walk.names.id(*id), *env.add(index)))
-            .collect()
+        names.map(|(index, id)| (walk.names.id(*id), *env.add(index))).collect()
     }
 }
 
@@ -183,9 +172,7 @@ unsafe fn env(walk: &mut Walk, object: VALUE, labels: &mut Vec<(Label, VALUE)>) 
     let variables = unsafe { variables(walk, object) };
     labels.extend((variables.into_iter()).map(|(name, value)| (Label::Local(name), value)));
     // SAFETY: as above; its second word is the iseq, which is a label only if the VM refers to it, too.
-    labels.push((Label::Role(walk.names.word("iseq")), unsafe {
-        word(object, 1)
-    }));
+    labels.push((Label::Role(walk.names.word("iseq")), unsafe { word(object, 1) }));
     // The outer environment.
     for index in 0..walk.references.len() {
         let reference = walk.references[index];

@@ -110,11 +110,7 @@ pub fn each<F: FnMut(ID, VALUE)>(object: VALUE, visit: F) {
     let mut visitor = Visitor::new(visit);
     // SAFETY: an object of the walk; the callback is given the visitor.
     unsafe {
-        rb_sys::rb_ivar_foreach(
-            object,
-            Some(collect::<F>),
-            (&raw mut visitor) as rb_sys::st_data_t,
-        )
+        rb_sys::rb_ivar_foreach(object, Some(collect::<F>), (&raw mut visitor) as rb_sys::st_data_t)
     };
     visitor.end();
 }

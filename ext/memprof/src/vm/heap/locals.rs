@@ -38,17 +38,12 @@ impl LocalTable {
             let found = candidates_of(probe);
             candidates = Some(match candidates {
                 None => found,
-                Some(before) => before
-                    .into_iter()
-                    .filter(|one| found.contains(one))
-                    .collect(),
+                Some(before) => before.into_iter().filter(|one| found.contains(one)).collect(),
             });
         }
         let candidates = candidates?;
         // If the number of parameters happens to be the same, it is further away from the table.
-        candidates
-            .into_iter()
-            .min_by_key(|one| one.size.abs_diff(one.table))
+        candidates.into_iter().min_by_key(|one| one.size.abs_diff(one.table))
     }
 
     /// Names of the local variables of an iseq.
@@ -98,21 +93,15 @@ fn candidates_of(probe: &Probe) -> Vec<LocalTable> {
             && body[*index] != 0
             && copy_words(body[*index] as usize, expected.len()).as_ref() == Some(&expected)
     });
-    let halves: Vec<u32> = body
-        .iter()
-        .flat_map(|word| [*word as u32, (*word >> 32) as u32])
-        .collect();
+    let halves: Vec<u32> =
+        body.iter().flat_map(|word| [*word as u32, (*word >> 32) as u32]).collect();
     let sizes = || (0..halves.len()).filter(|index| halves[*index] == expected.len() as u32);
     let paths = || (0..body.len()).filter(|index| is_path(body[*index], probe.path));
     let mut candidates = Vec::new();
     for table in tables {
         for size in sizes() {
             for path in paths() {
-                candidates.push(LocalTable {
-                    table: table * 8,
-                    size: size * 4,
-                    path: path * 8,
-                });
+                candidates.push(LocalTable { table: table * 8, size: size * 4, path: path * 8 });
             }
         }
     }

@@ -123,9 +123,7 @@ fn check() -> io::Result<()> {
         ));
     }
     if is_collecting() {
-        return Err(io::Error::other(
-            "the heap cannot be read during a garbage collection",
-        ));
+        return Err(io::Error::other("the heap cannot be read during a garbage collection"));
     }
     Ok(())
 }
@@ -176,11 +174,7 @@ fn walk_in_child(file: File, request: Request) -> io::Result<Written> {
 fn choose(file: File, request: Request, worker: Worker) -> io::Result<Written> {
     // In a child nothing else runs.
     let noisy = worker != Worker::ThreadOfChild;
-    let Options {
-        format,
-        compression,
-        ruby,
-    } = request.options;
+    let Options { format, compression, ruby } = request.options;
     match (format, compression) {
         (Format::Binary, Compression::None) => {
             write(Binary::new(file, worker)?, Binary::bytes, request, noisy)
@@ -224,11 +218,7 @@ fn note_memory(request: &mut Request, forked: bool) {
     let Some((_, header)) = header.filter(|_| request.memory) else {
         return;
     };
-    let worker = if forked {
-        request.worker.take()
-    } else {
-        process_memory::worker()
-    };
+    let worker = if forked { request.worker.take() } else { process_memory::worker() };
     let facts = process_memory::header_json(forked, worker);
     if let (Some(facts), Some(open)) = (facts, header.strip_suffix('}')) {
         *header = format!("{open},{facts}}}");
@@ -242,11 +232,7 @@ fn pass<W: LiveWriter>(writer: &mut W, request: Request) -> io::Result<Counts> {
 }
 
 fn walk_over<W: LiveWriter>(writer: &mut W, request: Request) -> io::Result<Counts> {
-    let scope = Scope {
-        session: request.session,
-        labels: W::LABELS,
-        shapes: true,
-    };
+    let scope = Scope { session: request.session, labels: W::LABELS, shapes: true };
     let names = Names::new(request.values);
     let walk = Walk::new(names, scope, request.data_types, request.globals);
     let mut pass = Pass { walk, writer };
@@ -297,10 +283,7 @@ fn barrier<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         }
         rb_sys::Qnil as VALUE
     }
-    let mut call = Call {
-        work: Some(work),
-        outcome: Err(bug()),
-    };
+    let mut call = Call { work: Some(work), outcome: Err(bug()) };
     let function = run_of(&call);
     let alone = ALONE.load(Ordering::Relaxed);
     match symbols().with_barrier.filter(|_| !alone) {

@@ -24,10 +24,7 @@ struct Cache<T: Copy> {
 
 impl<T: Copy> Cache<T> {
     fn new() -> Self {
-        Cache {
-            slots: vec![None; SLOTS],
-            all: FxHashMap::default(),
-        }
+        Cache { slots: vec![None; SLOTS], all: FxHashMap::default() }
     }
 
     #[inline]
@@ -59,9 +56,7 @@ impl<T: Copy> Cache<T> {
     /// The last entry in the key's slot, if it is for this key. For results that are as fast to compute as to find in a map.
     #[inline]
     fn last(&mut self, key: u64) -> Option<T> {
-        self.slot(key)
-            .filter(|(at, _)| *at == key)
-            .map(|(_, value)| value)
+        self.slot(key).filter(|(at, _)| *at == key).map(|(_, value)| value)
     }
 
     /// Caches an entry outside of the map until another one takes its slot.
@@ -88,11 +83,7 @@ impl Ids {
     /// Operators are IDs themselves; IDs of other names are shifted by four bits (ID_SCOPE_SHIFT in id.h).
     #[inline]
     fn number(id: ID) -> usize {
-        if id < 1024 {
-            id as usize
-        } else {
-            (id >> 4) as usize
-        }
+        if id < 1024 { id as usize } else { (id >> 4) as usize }
     }
 
     #[inline]
@@ -296,11 +287,7 @@ impl Names {
             None => {
                 // SAFETY: nil, or a String that the heap holds; nothing is freed during the walk.
                 let text = unsafe {
-                    if text::is_string(string) {
-                        ruby_object::string_bytes(string)
-                    } else {
-                        None
-                    }
+                    if text::is_string(string) { ruby_object::string_bytes(string) } else { None }
                 };
                 let name = text.map(|text| self.bytes(text));
                 self.strings.put_last(string, name)
@@ -357,12 +344,7 @@ impl Names {
                     known
                 }
             };
-            Some(Allocation {
-                site,
-                caller,
-                generation,
-                time,
-            })
+            Some(Allocation { site, caller, generation, time })
         })?
     }
 

@@ -56,12 +56,8 @@ pub unsafe fn bignum(walk: &mut Walk, object: VALUE) -> Detail<'static> {
         [low, high] => format!("{sign}{}", u128::from(*high) << 64 | u128::from(*low)),
         words if words.len() <= DECIMAL_WORDS => format!("{sign}{}", decimal(words)),
         _ => {
-            let tail: String = words
-                .iter()
-                .rev()
-                .skip(1)
-                .map(|word| format!("{word:016x}"))
-                .collect();
+            let tail: String =
+                words.iter().rev().skip(1).map(|word| format!("{word:016x}")).collect();
             format!("{sign}0x{:x}{tail}", words.last().copied().unwrap_or(0))
         }
     };

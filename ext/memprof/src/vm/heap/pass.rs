@@ -43,8 +43,7 @@ impl<W: LiveWriter> Pass<'_, W> {
         if self.walk.scope.session.is_none() {
             let finalizers =
                 super::roots::finalizers(&self.walk.finalizers, &self.walk.finalizer_arrays);
-            self.writer
-                .note(&self.walk.names.tables, NoteKind::Finalizers, &finalizers)?;
+            self.writer.note(&self.walk.names.tables, NoteKind::Finalizers, &finalizers)?;
         }
         for (kind, json) in after {
             self.writer.note(&self.walk.names.tables, *kind, json)?;
@@ -110,16 +109,10 @@ impl<W: LiveWriter> Pass<'_, W> {
         // SAFETY: as above.
         let (detail, mut bits) = unsafe { details::detail(&mut self.walk, address, flags) };
         bits.0 |= collector.flags.0;
-        bits.set(
-            Bits::FROZEN,
-            flags.0 & ruby_fl_type::RUBY_FL_FREEZE as usize != 0,
-        );
+        bits.set(Bits::FROZEN, flags.0 & ruby_fl_type::RUBY_FL_FREEZE as usize != 0);
         bits.set(Bits::FINALIZE, flags.has_finalizer());
-        let allocation = if self.walk.tracking {
-            self.walk.names.allocation(address)
-        } else {
-            None
-        };
+        let allocation =
+            if self.walk.tracking { self.walk.names.allocation(address) } else { None };
         let object = Object {
             address,
             kind,
@@ -178,11 +171,7 @@ impl<W: LiveWriter> Pass<'_, W> {
         };
         let key = ruby_value::decode(&mut walk.names, key);
         let value = ruby_value::decode(&mut walk.names, value);
-        let edge = |label, value, preview| Edge {
-            label,
-            value,
-            preview,
-        };
+        let edge = |label, value, preview| Edge { label, value, preview };
         if W::ONE_BY_ONE {
             let tables = &self.walk.names.tables;
             self.writer.edge(tables, edge(Label::Key, key, preview))?;
@@ -203,11 +192,7 @@ impl<W: LiveWriter> Pass<'_, W> {
             return self.queue(label, word);
         }
         let value = ruby_value::decode(&mut self.walk.names, word);
-        let edge = Edge {
-            label,
-            value,
-            preview: None,
-        };
+        let edge = Edge { label, value, preview: None };
         self.writer.edge(&self.walk.names.tables, edge)
     }
 
@@ -261,8 +246,7 @@ impl<W: LiveWriter> Pass<'_, W> {
     #[inline(always)]
     fn flush(&mut self) -> io::Result<()> {
         if !self.walk.edges.is_empty() {
-            self.writer
-                .edges(&self.walk.names.tables, &self.walk.edges)?;
+            self.writer.edges(&self.walk.names.tables, &self.walk.edges)?;
             self.walk.edges.clear();
         }
         Ok(())

@@ -73,9 +73,7 @@ impl One {
         let coderange = text::coderange(self.flags);
         let mut bits = Bits::default();
         // SAFETY: as above.
-        bits.set(Bits::BROKEN, unsafe {
-            text::is_broken(self.address, self.flags, coderange)
-        });
+        bits.set(Bits::BROKEN, unsafe { text::is_broken(self.address, self.flags, coderange) });
         let capacity = if text::is_embedded(self.flags) {
             None
         } else {
@@ -158,13 +156,7 @@ impl One {
         let slots = unsafe { ivars::slots(self.address, self.flags, ivars) };
         if pass.walk.templates.get(template_id).layout.knows(slots) {
             for (slot, value) in slots.iter().enumerate() {
-                if let Some(name) = pass
-                    .walk
-                    .templates
-                    .get(template_id)
-                    .layout
-                    .name(slot, *value)
-                {
+                if let Some(name) = pass.walk.templates.get(template_id).layout.name(slot, *value) {
                     pass.edge(Label::Ivar(name), *value)?;
                 }
             }
@@ -185,13 +177,8 @@ impl One {
     ) -> io::Result<()> {
         let mut answer: Vec<(ID, VALUE)> = Vec::new();
         ivars::each(self.address, |id, value| answer.push((id, value)));
-        let Walk {
-            templates, names, ..
-        } = &mut pass.walk;
-        templates
-            .get_mut(template_id)
-            .layout
-            .learn(names, slots, &answer);
+        let Walk { templates, names, .. } = &mut pass.walk;
+        templates.get_mut(template_id).layout.learn(names, slots, &answer);
         for (id, value) in &answer {
             let name = pass.walk.names.id(*id);
             pass.edge(Label::Ivar(name), *value)?;
@@ -206,13 +193,7 @@ impl One {
         pass: &mut Pass<'_, W>,
         bits: Bits,
     ) -> (Collector, u32) {
-        let Walk {
-            templates,
-            names,
-            scope,
-            collector,
-            ..
-        } = &mut pass.walk;
+        let Walk { templates, names, scope, collector, .. } = &mut pass.walk;
         // SAFETY: an object, as the caller vouches; GC does not run.
         let collector = unsafe { collector::of(collector, self.address) };
         let bits = Bits(bits.0 | collector.flags.0);
@@ -232,11 +213,8 @@ impl One {
         counted: u64,
         detail: impl FnOnce(&Template) -> Detail<'static>,
     ) -> io::Result<()> {
-        let allocation = if pass.walk.tracking {
-            pass.walk.names.allocation(self.address)
-        } else {
-            None
-        };
+        let allocation =
+            if pass.walk.tracking { pass.walk.names.allocation(self.address) } else { None };
         let template = pass.walk.templates.get(template_id);
         let memsize = match template.overhead {
             Some(overhead) => u64::from(self.slot_size) + counted + overhead,
@@ -260,8 +238,7 @@ impl One {
             fields: &[],
             allocation,
         };
-        pass.writer
-            .object_from_template(&pass.walk.names.tables, TemplateId(template_id), &object)
+        pass.writer.object_from_template(&pass.walk.names.tables, TemplateId(template_id), &object)
     }
 }
 

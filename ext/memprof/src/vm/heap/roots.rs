@@ -19,13 +19,7 @@ pub type Globals = FxHashMap<u64, String>;
 /// The category of objects retained by finalizers. Ruby 4.0 retains them without reporting it.
 const FINALIZERS: &str = "finalizers";
 /// Global variables whose values are in the VM's own tables.
-const OF_VM: [&str; 5] = [
-    "$LOADED_FEATURES",
-    "$LOAD_PATH",
-    "$stderr",
-    "$stdin",
-    "$stdout",
-];
+const OF_VM: [&str; 5] = ["$LOADED_FEATURES", "$LOAD_PATH", "$stderr", "$stdin", "$stdout"];
 
 /// Adds a name: `$LOAD_PATH` in preference to `$:`, otherwise the first one.
 pub fn add_global(globals: &mut Globals, name: &str, value: u64) {
@@ -59,11 +53,7 @@ pub fn walk<W: LiveWriter>(pass: &mut Pass<'_, W>) -> io::Result<()> {
                 }
                 _ => (finalizer_labels.get(&object)).map_or(Label::None, |name| Label::Role(*name)),
             };
-            edges.push(Edge {
-                label,
-                value: Value::Address(object),
-                preview: None,
-            });
+            edges.push(Edge { label, value: Value::Address(object), preview: None });
         }
         let tables = &walk.names.tables;
         pass.writer.roots(tables, &category, &edges)?;
@@ -94,11 +84,8 @@ fn unreported(
     arrays: &FxHashMap<u64, u64>,
     roots: &[(String, Vec<VALUE>)],
 ) -> Option<(String, Vec<VALUE>)> {
-    let reported: FxHashSet<VALUE> = roots
-        .iter()
-        .flat_map(|(_, objects)| objects)
-        .copied()
-        .collect();
+    let reported: FxHashSet<VALUE> =
+        roots.iter().flat_map(|(_, objects)| objects).copied().collect();
     let mut others: Vec<VALUE> = (arrays.values().map(|array| *array as VALUE))
         .filter(|array| !reported.contains(array))
         .collect();

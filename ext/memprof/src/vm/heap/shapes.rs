@@ -13,11 +13,7 @@ use crate::vm::ruby_object::Flags;
 use crate::vm::symbols::symbols;
 
 /// Bits of a shape id that are not flags (Ruby 4.0: SHAPE_ID_OFFSET_MASK in shape.h).
-const OFFSET_MASK: u32 = if cfg!(ruby_gte_4_0) {
-    INDEX as u32
-} else {
-    u32::MAX
-};
+const OFFSET_MASK: u32 = if cfg!(ruby_gte_4_0) { INDEX as u32 } else { u32::MAX };
 
 /// Flag bits of a shape id (Ruby 4.0: enum shape_id_fl_type in shape.h).
 const HAS_OBJECT_ID: u64 = 1 << 26;
@@ -141,13 +137,8 @@ unsafe extern "C" fn shape_of_id<W: LiveWriter>(id: u32, pass: *mut c_void) {
 /// `raw` is a shape, `handle` what the VM's functions take for it, `pass` a [`Pass`] with this writer.
 unsafe fn write<W: LiveWriter>(raw: *const c_void, id: u32, handle: usize, pass: *mut c_void) {
     // SAFETY: the caller vouches; nothing else uses the pass during the callback.
-    let (raw, address, pass) = unsafe {
-        (
-            &*raw.cast::<RawShape>(),
-            raw as u64,
-            &mut *pass.cast::<Pass<'_, W>>(),
-        )
-    };
+    let (raw, address, pass) =
+        unsafe { (&*raw.cast::<RawShape>(), raw as u64, &mut *pass.cast::<Pass<'_, W>>()) };
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let of = |function: Option<unsafe extern "C" fn(usize) -> usize>| {
             // SAFETY: takes the handle of a shape.

@@ -34,11 +34,9 @@ pub unsafe fn label(walk: &mut Walk, object: VALUE, labels: &mut Vec<(Label, VAL
         return;
     };
     let kind = typed_data::data_type(object) as usize;
-    let Some(stack) = (if kind == walk.data_types.thread {
-        stack_of_thread(data)
-    } else {
-        stack_of_fiber(data)
-    }) else {
+    let Some(stack) =
+        (if kind == walk.data_types.thread { stack_of_thread(data) } else { stack_of_fiber(data) })
+    else {
         return;
     };
     let references: FxHashSet<VALUE> = walk.references.iter().copied().collect();
@@ -54,8 +52,7 @@ pub unsafe fn label(walk: &mut Walk, object: VALUE, labels: &mut Vec<(Label, VAL
             (
                 locals.names(frame.iseq),
                 walk.names.string(rb_sys::rb_profile_frame_path(frame.iseq)),
-                walk.names
-                    .string(rb_sys::rb_profile_frame_base_label(frame.iseq)),
+                walk.names.string(rb_sys::rb_profile_frame_base_label(frame.iseq)),
             )
         };
         let (Some(path), Some(method)) = (path, method) else {
@@ -91,9 +88,7 @@ unsafe fn is_iseq(object: VALUE) -> bool {
 
 fn stack_of_thread(data: usize) -> Option<Stack> {
     let words = copy_words(data, WORDS_OF_THREAD)?;
-    let contexts = words
-        .into_iter()
-        .filter(|word| ruby_value::is_address(*word));
+    let contexts = words.into_iter().filter(|word| ruby_value::is_address(*word));
     contexts
         .filter_map(|context| copy_words(context as usize, WORDS_OF_CONTEXT))
         .find_map(|context| Stack::copy(&context))
@@ -125,11 +120,7 @@ impl Stack {
         if top % 8 != 0 || !(start..=first).contains(&top) {
             return None;
         }
-        Some(Stack {
-            start,
-            values: copy_words(start, (top - start) / 8)?,
-            frames,
-        })
+        Some(Stack { start, values: copy_words(start, (top - start) / 8)?, frames })
     }
 
     fn frames(&self) -> impl Iterator<Item = FrameWords> {

@@ -26,10 +26,7 @@ pub unsafe fn file(walk: &mut Walk, object: VALUE) -> Detail<'static> {
         if io.is_null() {
             return Detail::File { fd: None };
         }
-        let (fd, mode) = (
-            io.add(IO_FD).cast::<i32>().read(),
-            io.add(IO_MODE).cast::<u32>().read(),
-        );
+        let (fd, mode) = (io.add(IO_FD).cast::<i32>().read(), io.add(IO_MODE).cast::<u32>().read());
         if walk.scope.labels {
             let path = word(io as VALUE, IO_PATH);
             if walk.names.values.previews()

@@ -39,19 +39,14 @@ pub fn is_shared(flags: Flags) -> bool {
 pub unsafe fn describe<'a>(names: &mut Names, string: VALUE, flags: Flags) -> (Text<'a>, Bits) {
     let mut bits = Bits::default();
     bits.set(Bits::EMBEDDED, is_embedded(flags));
-    bits.set(
-        Bits::FSTRING,
-        flags.0 & ruby_rstring_flags::RSTRING_FSTR as usize != 0,
-    );
+    bits.set(Bits::FSTRING, flags.0 & ruby_rstring_flags::RSTRING_FSTR as usize != 0);
     bits.set(Bits::CHILLED, is_chilled(flags));
     let shared = is_shared(flags);
     bits.set(Bits::SHARED, shared);
     // SAFETY: the caller vouches.
     let mut text = unsafe { text(names, string, flags) };
     // SAFETY: as above.
-    bits.set(Bits::BROKEN, unsafe {
-        is_broken(string, flags, text.coderange)
-    });
+    bits.set(Bits::BROKEN, unsafe { is_broken(string, flags, text.coderange) });
     if shared {
         text.content = Content::Absent;
     } else if !is_embedded(flags) {

@@ -106,9 +106,7 @@ pub fn data(object: VALUE) -> Option<usize> {
 pub unsafe fn word(object: VALUE, index: usize) -> Option<VALUE> {
     // SAFETY: the caller vouches.
     unsafe {
-        let data = rb_sys::stable_api::get_default()
-            .rtypeddata_get_data(object)
-            .cast::<VALUE>();
+        let data = rb_sys::stable_api::get_default().rtypeddata_get_data(object).cast::<VALUE>();
         (!data.is_null()).then(|| *data.add(index))
     }
 }
@@ -180,11 +178,7 @@ pub unsafe fn label(walk: &mut Walk, object: VALUE, labels: &mut Vec<(Label, VAL
 unsafe fn block(walk: &mut Walk, object: VALUE, labels: &mut Vec<(Label, VALUE)>) {
     // SAFETY: the caller vouches.
     let (receiver, code, kind) = unsafe {
-        match (
-            word(object, BLOCK_SELF),
-            word(object, BLOCK_CODE),
-            word(object, BLOCK_TYPE),
-        ) {
+        match (word(object, BLOCK_SELF), word(object, BLOCK_CODE), word(object, BLOCK_TYPE)) {
             (Some(receiver), Some(code), Some(kind)) => (receiver, code, kind as i32),
             _ => return,
         }
@@ -244,21 +238,9 @@ pub unsafe fn facts(walk: &mut Walk, object: VALUE) {
         }
     }
     if kind == walk.data_types.thread {
-        for (key, json) in walk
-            .data_types
-            .threads
-            .get(&object)
-            .cloned()
-            .unwrap_or_default()
-        {
-            let (name, json) = (
-                walk.names.tables.intern(&key),
-                walk.names.tables.intern(&json),
-            );
-            walk.fields.push(memprof_dump::record::Field {
-                name,
-                value: Value::Json(json),
-            });
+        for (key, json) in walk.data_types.threads.get(&object).cloned().unwrap_or_default() {
+            let (name, json) = (walk.names.tables.intern(&key), walk.names.tables.intern(&json));
+            walk.fields.push(memprof_dump::record::Field { name, value: Value::Json(json) });
         }
     }
 }
@@ -314,10 +296,7 @@ unsafe fn captured(walk: &mut Walk) {
             format!("{name}:{value}")
         })
         .collect();
-    let json = walk
-        .names
-        .tables
-        .intern(&format!("{{{}}}", pairs.join(",")));
+    let json = walk.names.tables.intern(&format!("{{{}}}", pairs.join(",")));
     walk.field("captured", Value::Json(json));
 }
 

@@ -58,9 +58,7 @@ impl UnlabeledRefs {
     /// True if the reference at `index` has no label. Call it in order, once for each.
     pub fn has(&mut self, references: &[VALUE], index: usize) -> bool {
         if references.len() > FEW {
-            return references
-                .get(index)
-                .is_some_and(|wanted| self.take(references, *wanted));
+            return references.get(index).is_some_and(|wanted| self.take(references, *wanted));
         }
         self.bits & 1 << index != 0
     }

@@ -78,10 +78,7 @@ impl Mark {
     pub fn finish(self) -> Grown {
         let named = self.named;
         let grown = self.place.finish(|now, then, classes| {
-            let mut grown = Grown {
-                counters: now.since(then),
-                ..Grown::default()
-            };
+            let mut grown = Grown { counters: now.since(then), ..Grown::default() };
             if named {
                 grown.name(classes.0.as_ref());
             }
@@ -130,9 +127,7 @@ fn count(object: VALUE, flags: Flags, class: VALUE) {
     if is_data && ractors::avoided() && classes::is_ractor(class) {
         ractors::is_allocated();
     }
-    owners.count(thread, |counters| {
-        counters.count(flags, number, bytes, is_thread)
-    });
+    owners.count(thread, |counters| counters.count(flags, number, bytes, is_thread));
 }
 
 /// Objects that the VM allocates for itself, such as call caches: not relevant to programs.
@@ -215,10 +210,7 @@ impl Grown {
             .collect();
         let classes = (self.greatest().into_iter())
             .map(|(name, count, bytes)| {
-                let numbers = [
-                    ("count", Node::Count(*count)),
-                    ("bytes", Node::Count(*bytes)),
-                ];
+                let numbers = [("count", Node::Count(*count)), ("bytes", Node::Count(*bytes))];
                 (Cow::from(name.to_string()), fields(numbers))
             })
             .collect();

@@ -65,9 +65,7 @@ impl ClassNames {
     fn name(&mut self, flags: Flags, key: u64) -> u32 {
         // The substitute for a missing class is smaller than any address.
         let named = (key >= 0x1000).then(|| classes::display_name(key as VALUE));
-        let name = named
-            .flatten()
-            .unwrap_or_else(|| ruby_object::internal_name(flags));
+        let name = named.flatten().unwrap_or_else(|| ruby_object::internal_name(flags));
         let next = self.names.len() as u32;
         let number = *(self.by_name.entry(name.into())).or_insert_with_key(|name| {
             self.names.push(Arc::clone(name));

@@ -16,11 +16,7 @@ pub enum Owner {
 impl Owner {
     /// The process, or the calling thread.
     pub fn new(process: bool) -> Self {
-        if process {
-            Owner::Process
-        } else {
-            Owner::Thread(current_thread() as VALUE)
-        }
+        if process { Owner::Process } else { Owner::Thread(current_thread() as VALUE) }
     }
 }
 
@@ -40,10 +36,7 @@ struct Entry<C> {
 impl<C: Clone + Default> Owners<C> {
     /// No thread is followed.
     pub const fn new() -> Self {
-        Owners {
-            entries: Vec::new(),
-            epoch: 0,
-        }
+        Owners { entries: Vec::new(), epoch: 0 }
     }
 
     /// Whether no thread is followed.
@@ -57,11 +50,7 @@ impl<C: Clone + Default> Owners<C> {
             entry.users += 1;
             return entry.counters.clone();
         }
-        self.entries.push(Entry {
-            owner,
-            users: 1,
-            counters: C::default(),
-        });
+        self.entries.push(Entry { owner, users: 1, counters: C::default() });
         C::default()
     }
 

@@ -33,11 +33,7 @@ impl<C: Clone + Default, O: Own> Counting<C, O> {
         Counting {
             hook,
             forked: AtomicBool::new(false),
-            state: Mutex::new(State {
-                owners: Owners::new(),
-                own,
-                installed: false,
-            }),
+            state: Mutex::new(State { owners: Owners::new(), own, installed: false }),
         }
     }
 

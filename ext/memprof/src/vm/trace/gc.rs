@@ -28,11 +28,7 @@ const EXIT: u32 = rb_sys::RUBY_INTERNAL_EVENT_GC_EXIT;
 /// The counters, and the progress of the current GC.
 pub static COUNTING: Counting<Counters, Progress> = Counting::new(
     EventHook::new(START | END_MARK | END_SWEEP | ENTER | EXIT, event),
-    Progress {
-        phase: Phase::Mark,
-        step: None,
-        since: None,
-    },
+    Progress { phase: Phase::Mark, step: None, since: None },
 );
 
 /// Progress of a GC.
@@ -76,10 +72,7 @@ static KEYS: OnceLock<Keys> = OnceLock::new();
 
 /// Queries once outside of a GC, which makes the VM create its result symbols.
 pub fn init() {
-    let keys = KEYS.get_or_init(|| Keys {
-        by: symbol(c"gc_by"),
-        major_by: symbol(c"major_by"),
-    });
+    let keys = KEYS.get_or_init(|| Keys { by: symbol(c"gc_by"), major_by: symbol(c"major_by") });
     // SAFETY: called with the GVL; asked with a symbol, the VM answers with another.
     unsafe { rb_sys::rb_gc_latest_gc_info(keys.by) };
 }
@@ -184,10 +177,7 @@ impl Reasons {
     fn now() -> Self {
         let nil = rb_sys::Qnil as VALUE;
         let Some(keys) = KEYS.get() else {
-            return Reasons {
-                by: nil,
-                major_by: nil,
-            };
+            return Reasons { by: nil, major_by: nil };
         };
         // SAFETY: asked with a symbol, the VM reads a number and answers with a symbol that `init` had it make.
         unsafe {

@@ -16,10 +16,8 @@ static SYMBOLS: OnceLock<Symbols> = OnceLock::new();
 
 /// Queries once outside of a GC, which makes the VM create its result symbols.
 pub fn init() {
-    let symbols = SYMBOLS.get_or_init(|| Symbols {
-        state: symbol(c"state"),
-        marking: symbol(c"marking"),
-    });
+    let symbols =
+        SYMBOLS.get_or_init(|| Symbols { state: symbol(c"state"), marking: symbol(c"marking") });
     // SAFETY: called with the GVL; asked with a symbol, the VM answers with another.
     unsafe { rb_sys::rb_gc_latest_gc_info(symbols.state) };
 }
@@ -41,10 +39,7 @@ impl Moment {
             // SAFETY: asked with a symbol, the VM answers with another that `init` had it make.
             unsafe { rb_sys::rb_gc_latest_gc_info(symbols.state) == symbols.marking }
         });
-        Moment {
-            collections,
-            marking,
-        }
+        Moment { collections, marking }
     }
 
     /// Whether all objects alive then, and since, are still alive: earlier GCs can't free any of them.

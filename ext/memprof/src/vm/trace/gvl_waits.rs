@@ -92,11 +92,7 @@ impl Mark {
     /// Starts counting.
     pub fn new(process: bool) -> Self {
         let listener = Listener::new();
-        Mark {
-            then: listener.0.map_or((0, 0), |_| counted(process)),
-            listener,
-            process,
-        }
+        Mark { then: listener.0.map_or((0, 0), |_| counted(process)), listener, process }
     }
 
     /// Stops counting and returns the counts; `None` if this Ruby does not report waits.
@@ -141,10 +137,7 @@ fn counted(process: bool) -> (u64, u64) {
         );
     }
     slot(current()).map_or((0, 0), |slot| {
-        (
-            slot.waits.load(Ordering::Relaxed),
-            slot.nanoseconds.load(Ordering::Relaxed),
-        )
+        (slot.waits.load(Ordering::Relaxed), slot.nanoseconds.load(Ordering::Relaxed))
     })
 }
 
@@ -247,10 +240,7 @@ fn slot(thread: usize) -> Option<&'static Slot> {
 }
 
 fn now() -> u64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: fills in the structure.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
@@ -271,9 +261,6 @@ mod tests {
             slot.waits.store(3, Ordering::Relaxed);
             slot.thread.store(LEFT, Ordering::Release);
         }
-        assert_eq!(
-            slot(0x7000).map(|slot| slot.waits.load(Ordering::Relaxed)),
-            Some(0)
-        );
+        assert_eq!(slot(0x7000).map(|slot| slot.waits.load(Ordering::Relaxed)), Some(0));
     }
 }

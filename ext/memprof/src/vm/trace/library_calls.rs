@@ -6,11 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use memprof_native::{Choice, Counted, Refused, Scope, Trace};
 
 /// Running traces, by number.
-static RUNNING: Mutex<Running> = Mutex::new(Running {
-    next: 0,
-    traces: Vec::new(),
-    installed: Vec::new(),
-});
+static RUNNING: Mutex<Running> =
+    Mutex::new(Running { next: 0, traces: Vec::new(), installed: Vec::new() });
 
 struct Running {
     next: u64,
@@ -67,11 +64,7 @@ impl Mark {
     /// # Errors
     /// If calls can't be counted in this process.
     pub fn new(choice: &Choice, process: bool) -> Result<Self, Refused> {
-        let scope = if process {
-            Scope::Process
-        } else {
-            Scope::Thread
-        };
+        let scope = if process { Scope::Process } else { Scope::Thread };
         let trace = choice.begin(scope)?;
         let mut running = running();
         let number = running.number();
@@ -100,10 +93,7 @@ impl Drop for Mark {
 pub fn end_all() {
     let (traces, installed) = {
         let mut running = running();
-        (
-            std::mem::take(&mut running.traces),
-            std::mem::take(&mut running.installed),
-        )
+        (std::mem::take(&mut running.traces), std::mem::take(&mut running.installed))
     };
     drop((traces, installed));
 }

@@ -40,11 +40,7 @@ fn symbol(name: &CStr) -> VALUE {
 
 /// A node with fixed names.
 fn fields<const N: usize>(fields: [(&'static str, Node); N]) -> Node {
-    Node::Map(
-        (fields.into_iter())
-            .map(|(name, node)| (Cow::Borrowed(name), node))
-            .collect(),
-    )
+    Node::Map((fields.into_iter()).map(|(name, node)| (Cow::Borrowed(name), node)).collect())
 }
 
 /// The tracers of the VM.
@@ -75,17 +71,14 @@ impl Choice {
     /// If a name is unknown.
     pub fn of(names: &[String], reported: &[String]) -> Result<Self, Refused> {
         let wants = |name: &str| names.iter().any(|wanted| wanted == name);
-        let calls: Vec<&str> = (names.iter().map(String::as_str))
-            .filter(|name| !OWN.contains(name))
-            .collect();
+        let calls: Vec<&str> =
+            (names.iter().map(String::as_str)).filter(|name| !OWN.contains(name)).collect();
         Ok(Choice {
             objects: wants("objects"),
             gc: wants("gc"),
             threads: wants("threads"),
             timed: reported.iter().any(|name| TIMED.contains(&&**name)),
-            calls: (!calls.is_empty())
-                .then(|| CallChoice::of(&calls))
-                .transpose()?,
+            calls: (!calls.is_empty()).then(|| CallChoice::of(&calls)).transpose()?,
         })
     }
 }
@@ -161,9 +154,7 @@ pub fn begin(choice: &Choice, process: bool) -> Result<Running, Refused> {
 /// As for [`begin`].
 pub fn install(choice: &Choice) -> Result<Installation, Refused> {
     Ok(Installation {
-        _calls: (choice.calls.as_ref())
-            .map(library_calls::Installation::new)
-            .transpose()?,
+        _calls: (choice.calls.as_ref()).map(library_calls::Installation::new).transpose()?,
         _gc: choice.gc.then(|| gc::Mark::new(Owner::Process)),
     })
 }
@@ -218,10 +209,7 @@ impl Counted {
             report.push(("gc", grown.report()));
         }
         if let Some(waits) = &self.waits {
-            let created = self
-                .objects
-                .as_ref()
-                .map_or(0, allocated_objects::Grown::threads);
+            let created = self.objects.as_ref().map_or(0, allocated_objects::Grown::threads);
             report.push(("threads", gvl_waits::report(created, waits.as_ref())));
         }
         report

@@ -33,11 +33,7 @@ fn leak() -> [Heap; 3] {
     let generation = |number: u64| if number < 2 { 1 } else { 5 };
     let mut after = cache(0..6, generation);
     after.push(made(0x9000, "Garbage", &[]).allocated(5, 20));
-    [
-        of(&cache(0..2, generation)),
-        of(&after),
-        of(&cache(0..5, generation)),
-    ]
+    [of(&cache(0..2, generation)), of(&after), of(&cache(0..5, generation))]
 }
 
 fn ask(question: &str, parameters: Value) -> Value {
@@ -76,11 +72,8 @@ fn rows_without_any_change_can_be_left_out() {
         let zero = json!({ "count": 0, "size": 0 });
         let is_unchanged =
             |row: &&Value| ["new", "gone", "change"].iter().all(|key| row[key] == zero);
-        let (same, other): (Vec<&Value>, Vec<&Value>) = all["rows"]
-            .as_array()
-            .expect("a list")
-            .iter()
-            .partition(is_unchanged);
+        let (same, other): (Vec<&Value>, Vec<&Value>) =
+            all["rows"].as_array().expect("a list").iter().partition(is_unchanged);
         assert!(by == "type" || !same.is_empty(), "{by}");
         assert_eq!(changed["unchanged"], json!(same.len()));
         assert_eq!(changed["rows"], json!(other));
@@ -93,10 +86,7 @@ fn rows_without_any_change_can_be_left_out() {
 
 #[test]
 fn lists_rows() {
-    let rows = ask(
-        "rows",
-        json!({ "by": "site", "sort": "retained", "limit": 1 }),
-    );
+    let rows = ask("rows", json!({ "by": "site", "sort": "retained", "limit": 1 }));
     assert_eq!(
         rows["rows"],
         json!([{
@@ -128,21 +118,12 @@ fn lists_owners() {
     let owners = answer["owners"].as_array().expect("owners");
     assert_eq!(owners.len(), 1);
     let owner = &owners[0];
-    assert_eq!(
-        (&owner["address"], &owner["class"]),
-        (&json!("0x20"), &json!("Array"))
-    );
-    assert_eq!(
-        (&owner["before"], &owner["retained"]),
-        (&json!(320), &json!(880))
-    );
+    assert_eq!((&owner["address"], &owner["class"]), (&json!("0x20"), &json!("Array")));
+    assert_eq!((&owner["before"], &owner["retained"]), (&json!(320), &json!(880)));
     assert_eq!(owner["new"], json!({ "count": 8, "size": 560 }));
     assert_eq!(owner["retained_by_new"], 560);
     assert_eq!(owner["growth"], 560);
-    assert_eq!(
-        owner["classes"][0],
-        json!({ "class": "String", "count": 4, "size": 400 })
-    );
+    assert_eq!(owner["classes"][0], json!({ "class": "String", "count": 4, "size": 400 }));
     assert_eq!(owner["path"]["steps"].as_array().map(Vec::len), Some(3));
     assert_eq!(answer["unreachable"], json!({ "count": 1, "size": 40 }));
 }
@@ -155,10 +136,7 @@ fn turnover_is_no_growth() {
     let answer = diff.answer_to("owners", json!({}));
     let owner = &answer["owners"][0];
     assert_eq!(owner["address"], json!("0x20"));
-    assert_eq!(
-        (&owner["retained_by_new"], &owner["growth"]),
-        (&json!(560), &json!(0))
-    );
+    assert_eq!((&owner["retained_by_new"], &owner["growth"]), (&json!(560), &json!(0)));
 }
 
 #[test]
@@ -194,20 +172,12 @@ fn of_a_root_the_largest_new_object_is_named() {
 
 #[test]
 fn an_object_that_grows_by_itself_is_an_owner_on_demand() {
-    let log = |size: u64| {
-        [Made {
-            size,
-            ..made(0x40, "String", &[])
-        }]
-    };
+    let log = |size: u64| [Made { size, ..made(0x40, "String", &[]) }];
     let (before, after) = (heap(&[0x40], &log(100)), heap(&[0x40], &log(9000)));
     let diff = Diff::new(&before, &after, None).expect("in memory");
     assert_eq!(diff.answer_to("owners", json!({}))["owners"], json!([]));
     let owner = &diff.answer_to("owners", json!({ "grown": true }))["owners"][0];
-    assert_eq!(
-        (&owner["growth"], &owner["address"]),
-        (&json!(8900), &json!("0x40"))
-    );
+    assert_eq!((&owner["growth"], &owner["address"]), (&json!(8900), &json!("0x40")));
 }
 
 #[test]
@@ -223,10 +193,7 @@ fn rows_are_ranked_by_what_roots_reach() {
     let classes = answer["rows"].as_array().expect("rows").iter();
     let classes: Vec<&str> = classes.filter_map(|row| row["class"].as_str()).collect();
     assert_eq!(classes[0], "String");
-    let garbage = classes
-        .iter()
-        .position(|class| *class == "Garbage")
-        .expect("a row");
+    let garbage = classes.iter().position(|class| *class == "Garbage").expect("a row");
     let row = &answer["rows"][garbage];
     assert_eq!(row["change"]["size"], 2000);
     assert_eq!(row["reachable"], json!({ "count": 0, "size": 0 }));
@@ -239,22 +206,13 @@ fn lists_crossings() {
     let rows = answer["crossings"].as_array().expect("rows");
     assert_eq!(rows.len(), 1);
     let row = &rows[0];
-    assert_eq!(
-        (&row["from"], &row["class"]),
-        (&json!("Array"), &json!("Session"))
-    );
+    assert_eq!((&row["from"], &row["class"]), (&json!("Array"), &json!("Session")));
     assert_eq!(
         (&row["references"], &row["holders"], &row["count"]),
         (&json!(4), &json!(1), &json!(4))
     );
-    assert_eq!(
-        (&row["retained"], &row["keepalive_count"]),
-        (&json!(560), &json!(2))
-    );
-    assert_eq!(
-        (&answer["border"], &answer["count"]),
-        (&json!(1), &json!(4))
-    );
+    assert_eq!((&row["retained"], &row["keepalive_count"]), (&json!(560), &json!(2)));
+    assert_eq!((&answer["border"], &answer["count"]), (&json!(1), &json!(4)));
     assert_eq!(answer["objects"][0]["holder"]["address"], "0x20");
 }
 
@@ -263,9 +221,7 @@ fn rejects_unknown_questions_and_parameters() {
     let [before, after, _] = leak();
     let diff = Diff::new(&before, &after, None).expect("in memory");
     let error = |question: &str, parameters: Value| {
-        diff.ask(question, parameters)
-            .expect_err("no answer")
-            .to_string()
+        diff.ask(question, parameters).expect_err("no answer").to_string()
     };
     assert!(error("objects", json!({ "change": "survived" })).contains("third dump"));
     assert!(error("row", json!({})).contains("no such question"));

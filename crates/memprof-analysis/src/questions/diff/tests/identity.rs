@@ -19,22 +19,9 @@ fn generation_class_type_and_site_have_to_agree() {
     assert!(!same(tracked(), made(0x10, "A", &[]).allocated(5, 12)));
     assert!(!same(tracked(), made(0x10, "A", &[]).allocated(4, 13)));
     assert!(!same(tracked(), made(0x10, "B", &[]).allocated(4, 12)));
-    assert!(!same(
-        tracked(),
-        Made {
-            kind: Kind::DATA,
-            ..tracked()
-        }
-    ));
+    assert!(!same(tracked(), Made { kind: Kind::DATA, ..tracked() }));
     // An object that grew is still the same.
-    assert!(same(
-        tracked(),
-        Made {
-            size: 4000,
-            references: vec![0x10],
-            ..tracked()
-        }
-    ));
+    assert!(same(tracked(), Made { size: 4000, references: vec![0x10], ..tracked() }));
 }
 
 #[test]
@@ -48,10 +35,7 @@ fn an_address_is_not_enough_if_one_generation_is_known() {
 
 #[test]
 fn objects_are_identified_by_object_id() {
-    let with = |object_id| Made {
-        object_id,
-        ..made(0x10, "A", &[])
-    };
+    let with = |object_id| Made { object_id, ..made(0x10, "A", &[]) };
     assert!(same(with(Some(8)), with(Some(8))));
     assert!(!same(with(Some(8)), with(Some(16))));
     assert!(same(with(None), with(Some(16))));
@@ -59,10 +43,7 @@ fn objects_are_identified_by_object_id() {
 
 #[test]
 fn an_object_that_moved_is_known_by_its_object_id() {
-    let at = |address, object_id| Made {
-        object_id: Some(object_id),
-        ..made(address, "A", &[])
-    };
+    let at = |address, object_id| Made { object_id: Some(object_id), ..made(address, "A", &[]) };
     let before = heap(&[], &[at(0x10, 8), at(0x20, 16)]);
     let after = heap(&[], &[at(0x10, 16), at(0x30, 24)]);
     let diff = diff(&before, &after);
@@ -96,15 +77,7 @@ fn a_class_that_got_a_name_is_the_same() {
 fn warnings(before: &str, after: &str, tracked: [bool; 2]) -> Vec<String> {
     let heap = |header: &str, tracked: bool| {
         let object = made(0x10, "A", &[]);
-        heap_of(
-            header,
-            &[],
-            &[if tracked {
-                object.allocated(1, 1)
-            } else {
-                object
-            }],
-        )
+        heap_of(header, &[], &[if tracked { object.allocated(1, 1) } else { object }])
     };
     let (before, after) = (heap(before, tracked[0]), heap(after, tracked[1]));
     diff(&before, &after).warnings().to_vec()
@@ -119,10 +92,7 @@ fn warns_of_what_makes_it_wrong() {
     assert!(warnings(&first, &header(7, 2, 200), [true, true]).is_empty());
     let one = |after: &str, tracked: [bool; 2], words: &str| {
         let warnings = warnings(&first, after, tracked);
-        assert!(
-            warnings.len() == 1 && warnings[0].contains(words),
-            "{warnings:?}"
-        );
+        assert!(warnings.len() == 1 && warnings[0].contains(words), "{warnings:?}");
     };
     one(&header(7, 3, 200), [true, true], "compacted");
     one(&header(8, 2, 200), [true, true], "two processes");

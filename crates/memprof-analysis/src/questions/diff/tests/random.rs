@@ -23,11 +23,8 @@ fn aged(random: &mut Random, objects: &[Made], generation: u64) -> Vec<Made> {
     }
     for index in 0..random.below(6) {
         let address = 0x4000 * generation + 0x40 * index;
-        let references = aged
-            .iter()
-            .filter(|_| random.one_in(3))
-            .map(|object| object.address)
-            .collect();
+        let references =
+            aged.iter().filter(|_| random.one_in(3)).map(|object| object.address).collect();
         let line = 1 + random.below(3) as u32;
         aged.push(
             Made {
@@ -46,11 +43,7 @@ fn aged(random: &mut Random, objects: &[Made], generation: u64) -> Vec<Made> {
 }
 
 fn roots(random: &mut Random, objects: &[Made]) -> Vec<u64> {
-    objects
-        .iter()
-        .filter(|_| random.one_in(3))
-        .map(|object| object.address)
-        .collect()
+    objects.iter().filter(|_| random.one_in(3)).map(|object| object.address).collect()
 }
 
 struct Round {
@@ -70,12 +63,7 @@ fn rounds(mut test: impl FnMut(Round)) {
             let roots = roots(&mut random, objects);
             heap(&roots, objects)
         });
-        test(Round {
-            before,
-            after,
-            later,
-            heaps,
-        });
+        test(Round { before, after, later, heaps });
     }
 }
 
@@ -88,9 +76,7 @@ fn same(left: &Made, right: &Made) -> bool {
 
 /// Objects of `of` that are not in `other`.
 fn only<'m>(of: &'m [Made], other: &[Made]) -> Vec<&'m Made> {
-    of.iter()
-        .filter(|object| !other.iter().any(|there| same(object, there)))
-        .collect()
+    of.iter().filter(|object| !other.iter().any(|there| same(object, there))).collect()
 }
 
 fn sum<'m>(objects: impl IntoIterator<Item = &'m Made>) -> Value {
@@ -123,18 +109,9 @@ fn totals_are_sums_over_objects() {
         assert_eq!(totals["survived"], sum(round.survived()));
         let number = |key: &str, part: &str| totals[key][part].as_i64().expect("a number");
         for part in ["count", "size"] {
-            assert_eq!(
-                number("change", part),
-                number("after", part) - number("before", part)
-            );
-            assert_eq!(
-                number("new", part),
-                number("survived", part) + number("temporary", part)
-            );
-            assert_eq!(
-                number("after", part),
-                number("new", part) + number("kept", part)
-            );
+            assert_eq!(number("change", part), number("after", part) - number("before", part));
+            assert_eq!(number("new", part), number("survived", part) + number("temporary", part));
+            assert_eq!(number("after", part), number("new", part) + number("kept", part));
         }
         let grown = totals["grown"].as_i64().expect("a number");
         assert_eq!(
@@ -154,12 +131,7 @@ fn rows_are_sums_over_their_objects() {
     };
     let file = |object: &Made| json!({ "file": object.allocated.map(|_| "app/cache.rb") });
     type Key = fn(&Made) -> Value;
-    let keys: [(&str, Key); 4] = [
-        ("class", class),
-        ("type", kind),
-        ("site", site),
-        ("file", file),
-    ];
+    let keys: [(&str, Key); 4] = [("class", class), ("type", kind), ("site", site), ("file", file)];
     rounds(|round| {
         let diff = round.diff();
         for (by, key) in keys {
@@ -181,26 +153,16 @@ fn rows_are_sums_over_their_objects() {
                 assert_eq!(row["after"], sum(round.after.iter().filter(is_here)));
                 assert_eq!(
                     row["new"],
-                    sum(only(&round.after, &round.before)
-                        .into_iter()
-                        .filter(is_here))
+                    sum(only(&round.after, &round.before).into_iter().filter(is_here))
                 );
                 assert_eq!(
                     row["gone"],
-                    sum(only(&round.before, &round.after)
-                        .into_iter()
-                        .filter(is_here))
+                    sum(only(&round.before, &round.after).into_iter().filter(is_here))
                 );
-                assert_eq!(
-                    row["survived"],
-                    sum(round.survived().into_iter().filter(is_here))
-                );
+                assert_eq!(row["survived"], sum(round.survived().into_iter().filter(is_here)));
             }
             let growth = |row: &Value| row["reachable"]["size"].as_i64();
-            assert!(
-                rows.windows(2)
-                    .all(|pair| growth(&pair[0]) >= growth(&pair[1]))
-            );
+            assert!(rows.windows(2).all(|pair| growth(&pair[0]) >= growth(&pair[1])));
             assert_eq!(
                 rows.iter().filter_map(growth).sum::<i64>(),
                 reachable(diff.after()) - reachable(diff.before())
@@ -234,10 +196,7 @@ fn reachable(heap: &Heap) -> i64 {
 fn edges(heap: &Heap) -> FxHashMap<u32, Vec<u32>> {
     let classes = heap.group_classes();
     let graph = heap.graph(&classes).expect("in memory");
-    graph
-        .nodes()
-        .map(|node| (node, graph.edges(node).collect()))
-        .collect()
+    graph.nodes().map(|node| (node, graph.edges(node).collect())).collect()
 }
 
 #[test]
@@ -247,12 +206,7 @@ fn owners_are_the_nearest_old_dominators() {
         let heap: &Heap = diff.after();
         let edges = edges(heap);
         let reached = closure(&edges, &[heap.root()]);
-        let new: Vec<u32> = diff
-            .changes()
-            .new
-            .iter()
-            .filter(|id| reached.contains(id))
-            .collect();
+        let new: Vec<u32> = diff.changes().new.iter().filter(|id| reached.contains(id)).collect();
         // Dominated nodes of each node, found by removing it.
         let dominated: FxHashMap<u32, Vec<u32>> = reached
             .iter()
@@ -260,41 +214,23 @@ fn owners_are_the_nearest_old_dominators() {
                 let mut without = edges.clone();
                 without.remove(&node);
                 let left = closure(&without, &[heap.root()]);
-                (
-                    node,
-                    reached
-                        .iter()
-                        .copied()
-                        .filter(|other| !left.contains(other))
-                        .collect(),
-                )
+                (node, reached.iter().copied().filter(|other| !left.contains(other)).collect())
             })
             .collect();
         let is_new = |node: &u32| diff.changes().new.contains(*node);
         let owner = |id: u32| {
-            let old = dominated
-                .iter()
-                .filter(|(node, row)| row.contains(&id) && !is_new(node));
-            old.min_by_key(|(_, row)| row.len())
-                .map(|(&node, _)| node)
-                .expect("the root")
+            let old = dominated.iter().filter(|(node, row)| row.contains(&id) && !is_new(node));
+            old.min_by_key(|(_, row)| row.len()).map(|(&node, _)| node).expect("the root")
         };
         let answer = diff.answer_to("owners", json!({ "limit": 1000 }));
         let sizes = heap.memsizes().expect("in memory");
         let mut owned = 0;
         for row in answer["owners"].as_array().expect("owners") {
             let id = row["id"].as_u64().expect("a number") as u32;
-            let held: Vec<u32> = new
-                .iter()
-                .copied()
-                .filter(|&node| owner(node) == id)
-                .collect();
+            let held: Vec<u32> = new.iter().copied().filter(|&node| owner(node) == id).collect();
             let size: u64 = held.iter().map(|&node| sizes.get(node)).sum();
             assert_eq!(row["new"], json!({ "count": held.len(), "size": size }));
-            let mut kept: Vec<u32> = held
-                .iter()
-                .flat_map(|node| dominated[node].clone())
-                .collect();
+            let mut kept: Vec<u32> = held.iter().flat_map(|node| dominated[node].clone()).collect();
             kept.sort_unstable();
             kept.dedup();
             let retained: u64 = kept.iter().map(|&node| sizes.get(node)).sum();
@@ -332,10 +268,7 @@ fn the_interface_is_where_old_refers_to_new() {
             let id = object["id"].as_u64().expect("a number") as u32;
             let references = crossing.iter().filter(|(_, to)| *to == id).count();
             assert_eq!(object["references"], json!(references));
-            assert_eq!(
-                object["keepalive_count"],
-                json!(closure(&only_new, &[id]).len())
-            );
+            assert_eq!(object["keepalive_count"], json!(closure(&only_new, &[id]).len()));
         }
         let mut inside: Vec<u32> = crossing.iter().map(|&(_, to)| to).collect();
         inside.sort_unstable();
@@ -349,10 +282,7 @@ fn the_interface_is_where_old_refers_to_new() {
         border.dedup();
         assert_eq!(answer["border"].as_u64(), Some(border.len() as u64));
         let rows = answer["crossings"].as_array().expect("rows");
-        let sum: u64 = rows
-            .iter()
-            .filter_map(|row| row["references"].as_u64())
-            .sum();
+        let sum: u64 = rows.iter().filter_map(|row| row["references"].as_u64()).sum();
         assert_eq!(sum as usize, crossing.len());
     });
 }
@@ -363,32 +293,16 @@ fn objects_are_those_of_a_change() {
         let diff = round.diff();
         let new = only(&round.after, &round.before);
         let survived = round.survived();
-        let temporary = new
-            .iter()
-            .copied()
-            .filter(|object| !survived.iter().any(|there| same(object, there)));
+        let temporary =
+            new.iter().copied().filter(|object| !survived.iter().any(|there| same(object, there)));
         let expected = [
-            (
-                "new",
-                new.iter()
-                    .map(|object| object.address)
-                    .collect::<Vec<u64>>(),
-            ),
+            ("new", new.iter().map(|object| object.address).collect::<Vec<u64>>()),
             (
                 "gone",
-                only(&round.before, &round.after)
-                    .iter()
-                    .map(|object| object.address)
-                    .collect(),
+                only(&round.before, &round.after).iter().map(|object| object.address).collect(),
             ),
-            (
-                "survived",
-                survived.iter().map(|object| object.address).collect(),
-            ),
-            (
-                "temporary",
-                temporary.map(|object| object.address).collect(),
-            ),
+            ("survived", survived.iter().map(|object| object.address).collect()),
+            ("temporary", temporary.map(|object| object.address).collect()),
         ];
         for (change, mut addresses) in expected {
             addresses.sort_unstable();
@@ -400,10 +314,8 @@ fn objects_are_those_of_a_change() {
                 .iter()
                 .map(|object| object["address"].as_str().expect("an address").to_owned())
                 .collect();
-            let addresses: Vec<String> = addresses
-                .iter()
-                .map(|address| format!("{address:#x}"))
-                .collect();
+            let addresses: Vec<String> =
+                addresses.iter().map(|address| format!("{address:#x}")).collect();
             assert_eq!(found, addresses);
             if change != "gone" {
                 // The same through a query.
@@ -416,10 +328,7 @@ fn objects_are_those_of_a_change() {
                 assert_eq!(totals["after"]["count"], json!(addresses.len()));
                 let answer =
                     diff.answer_to("totals", json!({ "where": format!("not ({filter})") }));
-                assert_eq!(
-                    answer["after"]["count"],
-                    json!(round.after.len() - addresses.len())
-                );
+                assert_eq!(answer["after"]["count"], json!(round.after.len() - addresses.len()));
             }
         }
     });
