@@ -108,7 +108,7 @@ module Memprof
       loaded = $LOADED_FEATURES.grep(%r{/memprof/native\.rb\z})
       return if loaded.any? { |feature| File.exist?(feature) && File.realpath(feature) == ours }
 
-      raise Error, "the process has loaded another memprof (#{VERSION}); use the command of that one"
+      raise Error, "the process runs memprof #{VERSION} of another installation; use that one's command"
     end
 
     # Leaves tracking on if it was on before.

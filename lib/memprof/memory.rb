@@ -11,7 +11,7 @@ module Memprof
   # Each item has an accuracy: `exact` is measured to the page, `estimate` is counted by malloc or by Ruby,
   # which both leave something out, and `difference` is the rest. Sizes are in bytes.
   #
-  # @example How much do Ruby objects take, and how much malloc that no object counts?
+  # @example How much do Ruby objects take, and how much native memory not owned by Ruby objects?
   #   memory = Memprof.memory
   #   memory.items.sum(&:bytes) == memory.rss # => true
   #   puts memory

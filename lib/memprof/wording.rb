@@ -78,7 +78,7 @@ module Memprof
 
       def cause(cause)
         advice = ADVICE[cause[:key]]
-        "#{Units.bytes(cause[:change])} are #{cause[:name]}#{": #{advice}" if advice}."
+        "Another #{Units.bytes(cause[:change])}: #{cause[:name]}#{"; #{advice}" if advice}."
       end
     end
   end

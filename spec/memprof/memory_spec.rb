@@ -125,7 +125,7 @@ RSpec.describe Memprof::Memory do
   it "prints itself" do
     text = memory.to_s
     expect(text).to match(/\ARSS: [\d.]+ .iB, [\d.]+ .iB of it private\n\n +Size  Share  What +Accuracy\n/)
-    expect(text).to include("Ruby objects, in slots", "Counting a page that n processes share as 1/n: ")
+    expect(text).to include("Ruby objects, in slots", "(shared pages split among processes).")
     expect(JSON.parse(memory.to_json)).to include("format" => "memprof-memory", "rss" => memory.rss)
     expect(memory.inspect).to eq("#<Memprof::Memory #{memory.rss} bytes resident>")
   end

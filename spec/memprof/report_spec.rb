@@ -255,7 +255,7 @@ RSpec.describe Memprof::Report do
     it "counts, and is summed up in a line of text and Markdown" do
       [report.to_s, report.to_markdown].each do |text|
         expect(text).to include("9 objects (360 B) retained of 9 objects (360 B) allocated")
-        expect(text).to match(/^not listed: 3 objects \(120 B\) that the VM allocated for itself, 3 objects/)
+        expect(text).to match(/^excluded: 3 objects \(120 B\) internal to the VM, 3 objects/)
         expect(text).to include("String").and include("<array>")
         expect(text).not_to include("callcache")
       end
@@ -264,7 +264,7 @@ RSpec.describe Memprof::Report do
 
     it "is listed, or left out of totals, too, if so asked" do
       expect(described_class.new(profile, internal: true).to_s).to include("<callcache>")
-      expect(described_class.new(profile, internal: true).to_s).not_to include("not listed")
+      expect(described_class.new(profile, internal: true).to_s).not_to include("excluded:")
       expect(described_class.new(profile, internal: false).to_s)
         .to start_with("5 objects (200 B) retained of 5 objects (200 B) allocated")
     end

@@ -12,14 +12,15 @@ RSpec.describe Memprof::Wording do
     end
 
     it "says how much of the growth is in objects, and what the rest is" do
-      cause = { key: "malloc", name: "malloc that no object counts", change: 128 << 20 }
+      cause = { key: "malloc", name: "native memory not owned by Ruby objects", change: 128 << 20 }
       expect(sentence(before: 60, after: 190, objects: 2, cause: cause)).to eq(
         "RSS grew by 130.0 MiB (from 60.0 MiB to 190.0 MiB), 2.0 MiB of it in Ruby objects. " \
-        "128.0 MiB are malloc that no object counts: record it with Memprof::Malloc (docs/malloc.md)."
+        "Another 128.0 MiB: native memory not owned by Ruby objects; " \
+        "record it with Memprof::Malloc (docs/malloc.md)."
       )
       cause = { key: "files", name: "mapped files", change: 5 << 20 }
       expect(sentence(before: 60, after: 70, objects: -1, cause: cause)).to end_with(
-        ", 1.0 MiB less in Ruby objects. 5.0 MiB are mapped files."
+        ", 1.0 MiB less in Ruby objects. Another 5.0 MiB: mapped files."
       )
     end
 

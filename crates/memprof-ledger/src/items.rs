@@ -143,7 +143,7 @@ impl Ledger {
                     add("iseqs", "instruction sequences", iseqs, Estimate);
                     let memprof = rest.take(heap.memprof);
                     add("memprof", "memprof itself", memprof, Estimate);
-                    add("malloc", "malloc that no object counts", rest.0, Difference);
+                    add("malloc", "native memory not owned by Ruby objects", rest.0, Difference);
                 } else {
                     add("malloc", "malloc in use", rest.0, Estimate);
                 }

@@ -110,14 +110,14 @@ module Memprof
         out ||= Collection.name(target, ending({ format: "memprof", compression: "none" }.merge(wanted)))
         Memprof::Core.of(target.pid) do |core|
           core.dump(out, blocks: true, **wanted)
-          @terminal.warn("a copy of process #{target.pid} was dumped; it was paused for #{shown(core.pause)}")
+          @terminal.warn("dumped a copy of process #{target.pid}, which was paused for #{shown(core.pause)}")
         end
         out
       end
 
       def copied(target, pause)
-        @terminal.warn("process #{target.pid} does not answer, so a copy of it was dumped; " \
-                       "it was paused for #{shown(pause)}")
+        @terminal.warn("dumped a copy of process #{target.pid}, which was paused for #{shown(pause)} " \
+                       "(memprof/signal does not answer there)")
       end
 
       def shown(pause) = "#{(pause * 1000).round(1)} ms"

@@ -139,8 +139,8 @@ module Memprof
         end
 
         def sum
-          "That is the sum of PSS, in which a page that n processes share counts 1/n. The sum of RSS is " \
-            "#{bytes(@cluster.rss)}."
+          "This is the sum of PSS (shared pages split among processes). " \
+            "The sum of RSS is #{bytes(@cluster.rss)}."
         end
 
         def others

@@ -46,7 +46,7 @@ module Memprof
       end
 
       def pss
-        "Counting a page that n processes share as 1/n: #{bytes(@memory.pss)}." if @memory.pss
+        "PSS: #{bytes(@memory.pss)} (shared pages split among processes)." if @memory.pss
       end
 
       def swap

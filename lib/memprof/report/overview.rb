@@ -61,8 +61,8 @@ module Memprof
         end
         return unless allocated.first.positive?
 
-        "not listed: #{Units.objects(*allocated)} that the VM allocated for itself, " \
-          "#{Units.objects(*retained)} retained"
+        "excluded: #{Units.objects(*allocated)} internal to the VM, " \
+          "#{Units.objects(*retained)} of them retained"
       end
 
       # Shown in place of a table without rows.
