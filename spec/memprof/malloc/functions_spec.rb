@@ -69,7 +69,7 @@ RSpec.describe "functions of a recording of malloc" do
   it "says what is wrong" do
     {
       %w[--function nothing] => "no function \"nothing\" has peak bytes in the recording; " \
-        "--functions lists those that have",
+        "--functions lists those that have some",
       %w[--functions --tree] => "--functions and --tree exclude each other"
     }.each do |options, message|
       wrong = run_memprof("malloc", *options, path)
