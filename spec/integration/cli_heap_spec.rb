@@ -159,7 +159,7 @@ RSpec.describe "memprof, asking a dump" do
     it "shows everything about an object" do
       stdout, = memprof("show", cache_dump, store, "--limit", "2")
       expect(stdout).to match(/\AHash \(1000\) at #{store}\ntype +hash\nclass +Hash\nlength +1,000\n/)
-      expect(stdout).to include("Outgoing references (2,000)\n", "... and 1,998 objects more: --limit N\n")
+      expect(stdout).to include("Outgoing references (2,000)\n", "... 1,998 more objects (--limit N)\n")
       expect(stdout).to match(/^Retains [\d.]+ [KM]iB\nShallow size  Objects  Class$/)
     end
 

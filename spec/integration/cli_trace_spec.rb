@@ -58,7 +58,7 @@ RSpec.describe "memprof trace" do
                  9         1  2.00 s   250 ms  select a
     TEXT
     expect(run_memprof("trace", "--limit", "1", path).stdout)
-      .to match(/^... and 1 statement more: --limit N$/)
+      .to match(/^... 1 more statement \(--limit N\)$/)
     rows = JSON.parse(run_memprof("trace", "-f", "json", path).stdout)["statements"]
     expect(rows.first).to include("n_plus_one" => 1, "requests" => 2, "queries" => 18, "sql" => "select ?")
   end
@@ -74,7 +74,7 @@ RSpec.describe "memprof trace" do
           700  27.3 KiB         2  String  app.rb:7 in Page#row
             2      80 B         1  String  app.rb:3
     TEXT
-    expect(run_memprof("trace", "--limit", "1", path).stdout).to match(/^... and 1 line more: --limit N$/)
+    expect(run_memprof("trace", "--limit", "1", path).stdout).to match(/^... 1 more line \(--limit N\)$/)
     rows = JSON.parse(run_memprof("trace", "-f", "json", path).stdout)["allocations"]
     expect(rows.first).to include("objects" => 700, "requests" => 2)
   end

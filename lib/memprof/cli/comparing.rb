@@ -103,7 +103,7 @@ module Memprof
         rows = @comparison.rows(name)
         page.listing(listing(name, limit), heading: "By #{name}")
         more = rows.size - limit
-        page.note("... and #{Units.plural(more, name.to_s)} more: --limit N") if more.positive?
+        page.note("... #{Units.plural(more, "more #{name}")} (--limit N)") if more.positive?
       end
 
       def listing(name, limit = nil)

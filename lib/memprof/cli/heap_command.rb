@@ -123,7 +123,7 @@ module Memprof
       end
 
       def more(page, count, word)
-        page.note("... and #{Units.plural(count, word)} more: --limit N") if count.to_i.positive?
+        page.note("... #{Units.plural(count, "more #{word}")} (--limit N)") if count.to_i.positive?
       end
     end
   end

@@ -39,7 +39,7 @@ module Memprof
           @page.facts(@words.facts(finding))
         end
         more = @answer[:more]
-        @page.note("... and #{Units.plural(more, "finding")} more: --limit N") if more.positive?
+        @page.note("... #{Units.plural(more, "more finding")} (--limit N)") if more.positive?
         @page.paragraph(leaked) if @file && @answer[:blocks]
         [*@answer[:remarks], sampled].compact.each do |remark|
           @page.paragraph("Note: #{remark.delete_suffix(".")}.")
