@@ -20,10 +20,12 @@ module Memprof
         # Keys that distinguish a tracer's calls; in other tracers, the function does.
         KINDS = %w[types commands hosts].freeze
         CALLS = %w[calls queries].freeze
+        # Their queries are counted in "sql", too, if Ruby made them.
+        DATABASES = %w[mysql postgres sqlite].freeze
         # Sums over functions that tracers report as well.
         SUMS = %w[ruby other].freeze
         LISTED = 4
-        private_constant :NAMES, :ELSEWHERE, :KINDS, :CALLS, :SUMS, :LISTED
+        private_constant :NAMES, :ELSEWHERE, :KINDS, :CALLS, :DATABASES, :SUMS, :LISTED
 
         def initialize(tracers)
           @tracers = tracers
@@ -34,6 +36,7 @@ module Memprof
             .columns(:seconds, as: :time).columns(:kinds)
           @tracers.each do |name, report|
             next if ELSEWHERE.include?(name) || !report.is_a?(Hash) || report.empty?
+            next if DATABASES.include?(name) && in_sql?
 
             row = row(name, report)
             listing.row(NAMES.fetch(name, name), *row) unless row.all?(nil)
@@ -49,8 +52,25 @@ module Memprof
           case name
           when "gc" then collections(report)
           when "threads" then [nil, nil, threads(report)]
+          when "sql" then sql(report)
           else counted(report) || [nil, nil, numbers(report)]
           end
+        end
+
+        # Queries are shown once, with the kinds that the tracer of the database knows.
+        def sql(report)
+          kinds = databases.filter_map do |name, database|
+            "#{NAMES.fetch(name)}: #{counted(database).last}" if in_sql? && counted(database)&.last
+          end
+          [report["queries"], report["time"], (kinds.join("; ") if kinds.any?)]
+        end
+
+        def databases = @tracers.slice(*DATABASES).select { |_, report| report.is_a?(Hash) }
+
+        # Whether no database had more queries than "sql" has: none was made by C code alone.
+        def in_sql?
+          counts = databases.map { |_, report| report["queries"] }.grep(Integer)
+          counts.any? && counts.sum <= @tracers["sql"].to_h["queries"].to_i
         end
 
         def collections(report)

@@ -52,6 +52,19 @@ RSpec.describe Memprof::Trace::TraceText do
     expect(text.lines.map { |line| line.chomp.size }).to all(be <= 100)
   end
 
+  it "shows a query once that a client library and Ruby have counted" do
+    types = { "select" => { "queries" => 8, "time" => 0.1 }, "insert" => { "queries" => 1, "time" => 0.1 } }
+    tracers = { "sql" => { "queries" => 10, "time" => 0.26 },
+                "mysql" => { "queries" => 9, "time" => 0.2, "types" => types } }
+    text = described_class.new(tracers).to_s
+    expect(text).to match(/^SQL +10 +260 ms +MySQL: select 8, insert 1$/)
+    expect(text).not_to match(/^MySQL/)
+    # C code has made some itself.
+    tracers["mysql"]["queries"] = 11
+    expect(described_class.new(tracers).to_s)
+      .to match(/^SQL +10 +260 ms$/).and match(/^MySQL +11 +200 ms +select 8, insert 1$/)
+  end
+
   it "shows requests, errors, templates, and what tracers of the program report" do
     record = { "start" => 1_795_309_858_984_631, "time" => 0.5, "response" => { "code" => 200 },
                "rails" => { "controller" => "orders", "action" => "show" },
