@@ -324,6 +324,6 @@ RSpec.describe "The heap of an image with blocks of malloc" do
     result = run_memprof("top", "--blocks", heap)
     expect(result.status.exitstatus).to eq(2)
     expect(result.stderr).to include("--blocks needs a core file, and #{heap} is not one")
-    expect { Memprof::Heap.open(heap, blocks: true) }.to raise_error(ArgumentError, /from core files only/)
+    expect { Memprof::Heap.open(heap, blocks: true) }.to raise_error(ArgumentError, /needs a core file/)
   end
 end
