@@ -75,11 +75,10 @@ fn behaves_as_a_map() {
         }
         if step % 50_000 == 49_999 {
             // Compaction: all objects of pages 3.. move to pages 100 up; some are freed.
-            let moved =
-                |at: u64| {
-                    (at % 11 != 0)
-                        .then(|| if at >> PAGE_BITS > 3 { at + (102 << PAGE_BITS) } else { at })
-                };
+            let moved = |at: u64| {
+                (at % 11 != 0)
+                    .then(|| if at >> PAGE_BITS > 3 { at + (102 << PAGE_BITS) } else { at })
+            };
             let mut dead = 0;
             table.relocate(moved, size, |_| dead += 1);
             let before = oracle.len();
