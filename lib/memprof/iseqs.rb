@@ -228,6 +228,7 @@ module Memprof
     end
 
     # Instruction sequences for people: a table of places, and one of files.
+    # @api private
     class IseqsText
       # Maximum number of names per place; the rest is counted.
       SHOWN = 3

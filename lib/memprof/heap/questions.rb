@@ -3,6 +3,7 @@
 module Memprof
   class Heap
     # Export formats for other programs, by file extension.
+    # @api private
     module Exports
       # Further extensions of formats.
       ENDINGS = { ".gv" => "dot", ".csv" => "objects-csv", ".txt" => "collapsed" }.freeze

@@ -107,6 +107,7 @@ module Memprof
       def inspect = "#<#{self.class} of #{pid}: #{processes.size} processes, #{pss} bytes>"
 
       # The memory of a cluster for people: a heading, a row for each process, and further facts.
+      # @api private
       class ClusterText
         include HeadedTable
 

@@ -5,6 +5,7 @@ module Memprof
     # Another matcher inside of ours. RSpec nests joined block matchers: it calls the outer one with a block
     # in which the inner one runs the user's block. Allocations of the inner matcher are not the user's, so
     # the user's block is measured inside, and its exceptions propagate to the inner matcher.
+    # @api private
     class Nesting
       def self.of(block)
         evaluator = block.binding.receiver
@@ -165,6 +166,7 @@ module Memprof
     end
 
     # Two of our matchers, joined by `and` or `or`: one run of the block serves both.
+    # @api private
     class Joined < BudgetMatcher
       def initialize(word, first, second)
         super()
