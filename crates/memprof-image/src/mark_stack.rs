@@ -60,10 +60,8 @@ fn stack_at(image: &Image, blocks: &Blocks, at: u64) -> Option<FxHashSet<u32>> {
     let mut follow = |mut address| {
         let mut count = 0;
         while address != 0 {
-            let number = blocks.at(address)?;
-            let is_new =
-                blocks.get(number).is_some_and(|block| fits(&block)) && found.insert(number);
-            address = image.word(address.checked_add(OBJECTS * WORD)?).filter(|_| is_new)?;
+            let number = piece_at(blocks, address).filter(|number| found.insert(*number))?;
+            address = image.word(blocks.get(number)?.address + OBJECTS * WORD)?;
             count += 1;
         }
         Some(count)
@@ -76,8 +74,13 @@ fn fits(block: &Block) -> bool {
     block.kind == Kind::Used && block.size == SIZE
 }
 
-/// Where there is no such record: except for a few stale words, pieces contain addresses of objects, their next piece is another
-/// one or null, and no object references them, unlike the buffer of an Array of 500 elements.
+fn piece_at(blocks: &Blocks, address: u64) -> Option<u32> {
+    blocks.at(address).filter(|&number| blocks.get(number).is_some_and(|block| fits(&block)))
+}
+
+/// The pieces by their contents, for a collector without such a record. Except for a few stale words they contain addresses of
+/// objects, their next piece is another one or null, and no object references them, unlike the buffer of an Array of 500
+/// elements.
 fn likely(
     image: &Image,
     blocks: &Blocks,
@@ -104,12 +107,8 @@ fn is_like_one(image: &Image, blocks: &Blocks, ruby: &RubyPages, block: Block) -
     if !fits(&block) {
         return false;
     }
-    let is_piece = |address| {
-        let other = blocks.at(address).and_then(|number| blocks.get(number));
-        other.is_some_and(|other| fits(&other))
-    };
     let next = image.word(block.address + OBJECTS * WORD);
-    if !next.is_some_and(|next| next == 0 || is_piece(next)) {
+    if !next.is_some_and(|next| next == 0 || piece_at(blocks, next).is_some()) {
         return false;
     }
     let words = (0..OBJECTS).filter_map(|place| image.word(block.address + place * WORD));

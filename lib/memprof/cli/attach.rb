@@ -61,8 +61,9 @@ module Memprof
         @mode = modes.first
         refuse_options(%i[for sample sample_bytes limit], "cannot be used with --eval") if @mode == :eval
         refuse_options(%i[output sample_bytes], "needs --malloc") unless @mode == :malloc
+        check_sample if @mode == :track
         refuse_options(%i[native stack], "needs --malloc and --output") unless @options[:output]
-        refuse_options(%i[limit], "does not go with --output") if @options[:output]
+        refuse_options(%i[limit], "cannot be used with --output") if @options[:output]
       end
 
       def duration = option(:for)
@@ -120,8 +121,10 @@ module Memprof
       def sample
         return @options[:sample] unless @mode == :malloc
 
-        @terminal.renamed("--sample of --malloc", "--sample-bytes") if given[:sample]
-        @options[:sample_bytes] || @options[:sample]
+        size = @options[:sample] or return @options[:sample_bytes]
+
+        @terminal.renamed("--sample of --malloc", "--sample-bytes")
+        Flags::SIZE.read(size.to_s)
       end
 
       def recording = @options[:output] ? { file: true, **@options.slice(:native, :stack) } : {}

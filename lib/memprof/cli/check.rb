@@ -18,8 +18,7 @@ module Memprof
         exceeded, it shows which lines allocate or retain more, and exits with 1.
 
         No two runs allocate exactly the same, so a difference counts only if it shows
-        between every run and every run of the baseline. With more --runs, less of it is
-        noise.
+        between every run and every run of the baseline. More --runs reduce the noise.
 
         With --update the command's runs become the baseline, and nothing is compared.
 

@@ -36,6 +36,12 @@ module Memprof
         raise UsageError, "invalid #{option} \"#{value}\"; expected #{expected}"
       end
 
+      # A sample of objects is one in a number of them: see Flag::Sample.
+      def check_sample
+        sample = @options[:sample]
+        invalid("--sample", sample, Flag::Count.new.expected) if sample.is_a?(String)
+      end
+
       # Refuses the first of these that is on the command line.
       def refuse_options(names, why)
         name = (given.keys & names).first

@@ -98,11 +98,6 @@ module Memprof
 
       private
 
-      def check_sample
-        sample = @options[:sample]
-        invalid("--sample", sample, Flag::Count.new.expected) if sample.is_a?(String)
-      end
-
       def settings(output, directory, shown:)
         options = @options.slice(*Autorun::Settings::READERS.keys)
         Autorun::Settings.new(**options, output: output, color: color(shown), run_directory: directory,

@@ -35,7 +35,7 @@ module Memprof
 
         # @param type [Symbol, String] such as `:string`, `"T_STRING"` or `"ROOT"`
         # @return [Heap::Objects]
-        # @raise [ArgumentError] if there is no such type
+        # @raise [ArgumentError] if the type is unknown
         # @example
         #   Memprof::Heap.capture.of_type(:regexp).first.type_str # => "REGEXP"
         def of_type(type)
