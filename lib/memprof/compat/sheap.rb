@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 module Memprof
+  # Interfaces of older tools.
   module Compat
     # sheap's names for what a heap, a list of objects and a diff select, and for what a heap looks up.
     module Sheap
