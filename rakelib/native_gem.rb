@@ -2,6 +2,7 @@
 
 require "fileutils"
 require "rubygems/package"
+require_relative "dense_gem"
 
 # The gem of one platform: the extension is compiled for several Rubies, and its source is left out.
 class NativeGem
@@ -52,6 +53,7 @@ class NativeGem
       silent = Gem::SilentUI.new
       Gem::DefaultUserInteraction.use_ui(silent) { Gem::Package.build(specification, false, true, file) }
     end
+    DenseGem.compress(file) if DenseGem.available?
     file
   end
 

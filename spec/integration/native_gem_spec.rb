@@ -69,6 +69,20 @@ RSpec.describe NativeGem do
                           "#{[this, other].sort.join(", ")}: run the memprof of that Ruby")
   end
 
+  it "is compressed better than RubyGems does, with the same contents" do
+    skip "libdeflate-gzip is not installed" unless DenseGem.available?
+
+    platform = described_class::Platform.new(**row)
+    allow(DenseGem).to receive(:available?).and_return(false, true)
+    gem = described_class.new(platform, { this => library })
+    plain, dense = %w[plain dense].map { |directory| gem.write(directory, stage: "stage") }
+    expect(File.size(dense)).to be < 0.985 * File.size(plain)
+    files = [plain, dense].map { |file| Gem::Package.new(file).tap(&:verify) }
+    expect(files.map { |file| file.spec.to_yaml }.uniq.size).to eq(1)
+    files.each_with_index { |file, at| file.extract_files("out-#{at}") }
+    expect(system("diff", "-r", "out-0", "out-1")).to be(true)
+  end
+
   it "is for the Rubies that it has a library for, so that others take the source gem" do
     requirement = described_class.required_ruby_version(%w[4.0 3.1 3.3])
     accepted = %w[3.0.7 3.1.0 3.1.7 3.2.0 3.2.3 3.2.11 3.3.0 3.3.12 3.4.0 3.4.9 4.0.0 4.0.5 4.1.0.dev 4.1.0]
