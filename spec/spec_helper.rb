@@ -23,10 +23,13 @@ RSpec.configure do |config|
   # Asked for by name only: rake package:test.
   config.filter_run_excluding(:package) unless config.inclusion_filter[:package]
 
-  # What browsers and viewers make of pages and files, whatever Ruby wrote them: `bin/test` runs these once.
-  viewers = %r{/spec/exports/|/web_(?:browser|appearance|pictures)\w*_spec}
-  config.define_derived_metadata(file_path: viewers) do |meta|
-    meta[:viewers] = true
+  # Examples whose outcome does not depend on the Ruby: browsers and viewers, documents, the command's texts,
+  # packaging. `bin/test` runs them once, with the first Ruby.
+  config.define_derived_metadata(file_path: %r{
+    /spec/exports/ | /spec/docs_spec | /web_(?:browser|appearance|pictures)\w*_spec |
+    /cli_(?:completion|escapes|help|heap_terminal)_spec | /native_gem_spec | /verdict_spec
+  }x) do |meta|
+    meta[:once] = true
   end
 
   # Exact counts: finalizers of what earlier examples left, as of temporary files, would run inside the block

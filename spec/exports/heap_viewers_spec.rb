@@ -7,7 +7,7 @@ require "tmpdir"
 
 # Exports of a heap are for programs of others, so those programs judge them: DevTools, Chromium, DuckDB and
 # Spark. heap_check.mjs and heap_tables.py say what is compared.
-RSpec.describe "exports of a heap in their viewers", :viewers do
+RSpec.describe "exports of a heap in their viewers" do
   include CargoExamples
 
   before(:all) do

@@ -6,7 +6,7 @@ require "tmpdir"
 
 # Exports are for programs of others, so those programs judge them: speedscope, the Firefox Profiler's command
 # line and pprof readers, fetched from npm for the time of the check. check.mjs says what is compared.
-RSpec.describe "exports in their viewers", :viewers do
+RSpec.describe "exports in their viewers" do
   include CargoExamples
 
   before(:all) do
