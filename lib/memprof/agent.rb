@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "agent/switch"
+require_relative "bundler_exec"
 
 module Memprof
   # Profiles a program continuously: which lines allocate, what is alive, where the memory goes, and at which
@@ -114,9 +115,30 @@ module Memprof
       def loaded? = !autoload?(:Runner) && const_defined?(:Runner, false)
 
       def load_parts
+        BundlerExec.load_path
         require "memprof"
         require_relative "agent/runner"
+      end
+
+      # Where this file is loaded. A program that cannot be profiled must still run.
+      def start_automatically
+        return unless Switch.on?
+
+        load_parts
+        Runner.start(automatic: true)
+      rescue LoadError, StandardError => e
+        write_failure(e)
+      end
+
+      # Without a class of memprof, as it may be what could not be loaded.
+      def write_failure(error)
+        $stderr.write("memprof: the agent is off: #{error.message.lines.first.to_s.chomp.inspect[1..-2]}\n")
+      rescue SystemCallError, IOError
+        nil # stderr is closed
       end
     end
   end
 end
+
+Memprof::BundlerExec.prepare(ENV, "memprof/agent")
+Memprof::Agent.send(:start_automatically) unless Memprof::BundlerExec.command?

@@ -2,49 +2,53 @@
 
 module Memprof
   module Agent
-    # Whether the agent starts in this process on its own: MEMPROF_AGENT=off wins over everything, and consoles,
-    # generators, tasks and tests have no agent unless MEMPROF_AGENT=on asks for it.
+    # Whether an agent starts in this process by itself: MEMPROF_AGENT=off wins over everything, and consoles,
+    # generators, tasks and tests have none unless MEMPROF_AGENT=on asks for it.
     module Switch
       VARIABLE = "MEMPROF_AGENT"
       ON = %w[on true yes 1].freeze
       OFF = %w[off false no 0].freeze
-      # Programs that end soon, or that a person sits at.
-      PROGRAMS = %w[irb pry console rake rspec minitest bundle bundler gem rdbg byebug spring memprof].freeze
-      # Commands of `rails`, all but those that serve or work.
-      RAILS = %w[rails rails.rb].freeze
-      RAILS_SERVES = %w[s server runner r].freeze
-      private_constant :PROGRAMS, :RAILS, :RAILS_SERVES
+      # Programs that start others, and memprof's own command.
+      NEVER = %w[bundle bundler gem memprof].freeze
+      # Programs that soon end, or that a person sits at.
+      UNLESS_ASKED = %w[irb pry rdbg byebug console rake rspec minitest spring].freeze
+      # Commands of `rails` that serve. Rails takes the command from ARGV before it loads the application, and
+      # has defined one of these classes then.
+      SERVING = %w[s server r runner].freeze
+      SERVING_CLASSES = %w[Rails::Server Rails::Command::RunnerCommand].freeze
+      private_constant :NEVER, :UNLESS_ASKED, :SERVING, :SERVING_CLASSES
 
       class << self
-        # Whether it starts by itself.
         def on?(env = ENV, program: $PROGRAM_NAME, arguments: ARGV)
-          return false if off?(env)
+          name = File.basename(program.to_s.split.first.to_s)
+          return false if off?(env) || NEVER.include?(name)
 
-          asked?(env) || serves?(program, arguments)
+          asked?(env) || (!console? && serves?(name, arguments))
         end
 
-        # Whether MEMPROF_AGENT forbids it, even where the program calls Agent.start.
+        # Whether MEMPROF_AGENT forbids an agent, even where the program starts one.
         def off?(env = ENV) = words(env).any? { |word| OFF.include?(word.downcase) }
 
-        # Whether MEMPROF_AGENT asks for it in any kind of process.
+        # Whether MEMPROF_AGENT asks for an agent in any kind of process.
         def asked?(env = ENV) = words(env).any? { |word| ON.include?(word.downcase) }
 
         # The settings in MEMPROF_AGENT, as `name=value`.
-        def settings(env = ENV) = words(env).grep_v(/\A(?:#{Regexp.union(ON + OFF).source})\z/i)
+        def settings(env = ENV) = words(env).reject { |word| [*ON, *OFF].include?(word.downcase) }
 
         private
 
         def words(env) = env[VARIABLE].to_s.split(",").map(&:strip).reject(&:empty?)
 
-        # Neither a console, nor a generator, a task or a test.
-        def serves?(program, arguments)
-          return false if defined?(IRB) && IRB.respond_to?(:CurrentContext) && IRB.CurrentContext
-          return false if defined?(Rails::Console) || defined?(Rails::Generators)
+        def console?
+          return true if defined?(::Rails::Console)
 
-          name = File.basename(program.to_s.split.first.to_s)
-          return RAILS_SERVES.include?(arguments.find { |word| !word.start_with?("-") }) if RAILS.include?(name)
+          defined?(::IRB.CurrentContext) && ::IRB.CurrentContext ? true : false
+        end
 
-          !PROGRAMS.include?(name)
+        def serves?(name, arguments)
+          return !UNLESS_ASKED.include?(name) unless name == "rails"
+
+          SERVING.include?(arguments.first) || SERVING_CLASSES.any? { |serving| Object.const_defined?(serving) }
         end
       end
     end
