@@ -116,7 +116,7 @@ module Memprof
 
       def load_parts
         BundlerExec.load_path
-        require "memprof"
+        require "memprof" unless defined?(Memprof::Session) # which may be what loads this file
         require_relative "agent/runner"
       end
 

@@ -86,9 +86,15 @@ module Memprof
       def attempt(outcome)
         yield
         true
-      rescue Error, SystemCallError, IOError => e
-        outcome.failures << e.message.lines.first.to_s.chomp
+      rescue StandardError => e
+        outcome.failures << reason(e)
         false
+      end
+
+      # Whatever fails, the rest is written.
+      def reason(error)
+        message = error.message.lines.first.to_s.chomp
+        error.is_a?(Error) ? message : "#{message} (#{error.class})"
       end
 
       def dump(outcome)
@@ -99,8 +105,8 @@ module Memprof
         Memprof.dump_all(path, values: @values, fork: @dump == :auto || @room.memory?)
         @files.settle("heap.memprof")
         outcome.paths << path
-      rescue Error, SystemCallError, IOError => e
-        outcome.no_dump = e.message.lines.first.to_s.chomp
+      rescue StandardError => e
+        outcome.no_dump = reason(e)
       ensure
         @lock&.close
         @lock = nil

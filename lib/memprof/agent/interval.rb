@@ -19,8 +19,11 @@ module Memprof
       # @return [Hash{Symbol => Numeric}] the collections in the interval: `:minor`, `:major` runs, and their
       #   `:time` in seconds
       attr_reader :gc
-      # @return [Memory, nil] where the RSS goes, at the end of the interval; nil if it was not measured
+      # @return [Memory, nil] where the RSS goes, at the end of the interval; nil if it was not measured: a
+      #   ledger that takes long to read is read less often
       attr_reader :memory
+      # @return [Integer, nil] resident bytes of the process at the end of the interval; nil if unknown
+      attr_reader :rss
       # @return [Hash{Symbol => Numeric}] what the agent itself used: `:cpu` in seconds, and `:memory` in bytes
       attr_reader :cost
       # @return [Array<Array>] for each site of the report the standard errors of its allocated objects,
@@ -36,13 +39,14 @@ module Memprof
       attr_reader :labels
 
       # @api private
-      def initialize(report:, started_at:, duration:, gc: {}, memory: nil, cost: {}, errors: [], ages: [],
-        malloc: nil, labels: {})
+      def initialize(report:, started_at:, duration:, gc: {}, memory: nil, rss: memory&.rss, cost: {},
+        errors: [], ages: [], malloc: nil, labels: {})
         @report = report
         @started_at = started_at.is_a?(Time) ? started_at : Time.at(started_at)
         @duration = duration
         @gc = gc.freeze
         @memory = memory
+        @rss = rss
         @cost = cost.freeze
         @errors = errors
         @ages = ages
@@ -62,7 +66,7 @@ module Memprof
           started_at: @started_at.to_f, duration: @duration,
           allocated: { objects: @report.total_allocated, bytes: @report.total_allocated_memsize },
           retained: { objects: @report.total_retained, bytes: @report.total_retained_memsize },
-          gc: @gc, rss: @memory&.rss, cost: @cost, labels: @labels
+          gc: @gc, rss: @rss, cost: @cost, labels: @labels
         }
       end
 

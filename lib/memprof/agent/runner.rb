@@ -177,7 +177,7 @@ module Memprof
       end
 
       def sample
-        @sampling = Sampler.start(share: @settings[:share], stack: @settings[:stack], malloc: @settings[:malloc])
+        @sampling = Sampler.start(**@settings.to_h.slice(:share, :stack, :malloc))
         @log.warn("is off: the sampler is running already") unless @sampling
         @sampling
       rescue Error => e
@@ -206,8 +206,8 @@ module Memprof
       rescue Error => e
         @log.warn("has switched itself off: #{e.message}")
       rescue StandardError, ScriptError, NoMemoryError => e
-        @log.warn("has switched itself off after an internal error: #{e.message} (#{e.class}, " \
-                  "#{e.backtrace&.first})")
+        @log.warn("has switched itself off after an internal error (please report it): " \
+                  "#{first_line(e)} (#{e.class}, #{e.backtrace&.first})")
       ensure
         unless @stopping
           @ended = true
@@ -268,13 +268,16 @@ module Memprof
       def take_interval
         report, facts = Sampler.interval
         memory = @ledger.read
-        cost = facts.fetch(:cost)
-        used = thread_cpu
-        own = used - @cpu
-        @cpu = used
-        Interval.new(report: report, started_at: facts.fetch(:started_at), duration: facts.fetch(:duration),
-          gc: facts.fetch(:gc), memory: memory, cost: cost.merge(cpu: cost.fetch(:cpu) + own),
-          errors: facts[:errors], ages: facts[:ages], malloc: facts[:malloc], labels: labels)
+        facts = facts.slice(:started_at, :duration, :gc, :errors, :ages, :malloc)
+          .merge(cost: cost(facts[:cost]), memory: memory, rss: @limits.resident || memory&.rss)
+        Interval.new(report: report, labels: labels, **facts)
+      end
+
+      # Adds the CPU time of this thread.
+      def cost(sampler)
+        before = @cpu
+        @cpu = thread_cpu
+        sampler.merge(cpu: sampler.fetch(:cpu) + @cpu - before)
       end
 
       def inform(subscription, interval)
@@ -290,8 +293,10 @@ module Memprof
       end
 
       def failed(key, what, error)
-        @log.warn_once(key, "#{what} raised #{error.class}: #{error.message.lines.first.to_s.chomp}")
+        @log.warn_once(key, "#{what} raised #{error.class}: #{first_line(error)}")
       end
+
+      def first_line(error) = error.message.lines.first.to_s.chomp
 
       def check
         reason = @limits.reached or return

@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "../../memprof"
-
 module Memprof
   module Agent
     # Samples the objects that the whole process allocates, and which of them are alive, for {Agent}.

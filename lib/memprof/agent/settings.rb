@@ -8,9 +8,9 @@ module Memprof
   module Agent
     # The settings of the agent: those that the program gives, and those of MEMPROF_AGENT, which win.
     class Settings
-      # A setting: its default, what reads a value (as Ruby or as text of MEMPROF_AGENT), what a value must be,
-      # and a sentence for the documentation. `text` is false for settings that only code can give.
-      Setting = Struct.new(:name, :default, :must, :sentence, :text, :read, keyword_init: true)
+      # A setting: its default, what reads a value (of Ruby, or text of MEMPROF_AGENT), what a value must be,
+      # a sentence for the documentation, and whether MEMPROF_AGENT can have it.
+      Setting = Struct.new(:name, :default, :read, :must, :sentence, :text, keyword_init: true)
 
       # Returned by a reader for a value that it does not accept.
       INVALID = Object.new.freeze
@@ -22,14 +22,14 @@ module Memprof
         module_function
 
         def number(range)
-          lambda do |value|
+          ->(value) do
             value = Float(value, exception: false) if value.is_a?(String)
             value.is_a?(Numeric) && value.real? && range.cover?(value) ? value : INVALID
           end
         end
 
         def integer(range)
-          lambda do |value|
+          ->(value) do
             value = Integer(value, 10, exception: false) if value.is_a?(String)
             value.is_a?(Integer) && range.cover?(value) ? value : INVALID
           end
@@ -38,7 +38,7 @@ module Memprof
         def optional(reader) = ->(value) { none?(value) ? nil : reader.call(value) }
 
         def size
-          lambda do |value|
+          ->(value) do
             bytes = ByteSize.read(value)
             bytes.positive? ? bytes : INVALID
           rescue ArgumentError
@@ -48,7 +48,7 @@ module Memprof
 
         # A share of memory.max, such as "90%", or a size.
         def limit
-          lambda do |value|
+          ->(value) do
             share = value[/\A\s*(\d{1,3}(?:\.\d+)?)\s*%\s*\z/, 1] if value.is_a?(String)
             next size.call(value) unless share
 
@@ -57,7 +57,7 @@ module Memprof
         end
 
         def word(*known)
-          lambda do |value|
+          ->(value) do
             found = known.find { |one| one.to_s == value.to_s }
             found.nil? ? INVALID : found
           end
@@ -66,7 +66,7 @@ module Memprof
         def text = ->(value) { value.is_a?(String) && !value.strip.empty? ? value.strip : INVALID }
 
         def path
-          lambda do |value|
+          ->(value) do
             value = value.to_path if value.respond_to?(:to_path)
             value.is_a?(String) && !value.empty? && !value.include?("\0") ? File.expand_path(value) : INVALID
           end
@@ -75,7 +75,7 @@ module Memprof
         def callable = ->(value) { value.nil? || value.respond_to?(:call) ? value : INVALID }
 
         def logger
-          lambda do |value|
+          ->(value) do
             next nil if none?(value)
             next value.to_sym if %w[auto stderr].include?(value.to_s)
 
@@ -87,47 +87,58 @@ module Memprof
       end
       private_constant :Read
 
-      # All settings, in the order of the documentation.
-      TABLE = [
-        [:interval, 60, "seconds, 0.1 to 86400", Read.number(0.1..86_400),
-         "length of an interval"],
-        [:intervals, 60, "a whole number, 1 to 10000", Read.integer(1..10_000),
-         "intervals to keep; older ones are dropped"],
-        [:share, 0.01, "a number above 0, at most 1", Read.number(1e-6..1),
-         "share of the time in which allocations are recorded"],
-        [:stack, 64, "a whole number, 1 to 2048", Read.integer(1..2048),
-         "frames to record of each call stack"],
-        [:malloc, 512 * 1024, 'a size such as "512KiB", or none', Read.optional(Read.size),
-         "record a call of malloc each time so many bytes are allocated, on average; none: record no malloc"],
-        [:budget, 0.01, "a number above 0, at most 1", Read.number(1e-6..1),
-         "share of a CPU that the agent may use; above that in several intervals, it switches itself off"],
-        [:limit, nil, 'a share such as "90%", a size such as "1GiB", or none', Read.optional(Read.limit),
-         "memory at which evidence is written: a share of what the cgroup may use, or RSS of the process"],
-        [:pressure, nil, "a number above 0, at most 100, or none", Read.optional(Read.number(0.01..100)),
-         "memory pressure at which evidence is written: `some avg10` of PSI, in percent"],
-        [:check, 5, "seconds, 0.05 to 3600", Read.number(0.05..3600),
-         "seconds between two looks at `limit` and `pressure`"],
-        [:cooldown, 3600, "seconds, 0 or more", Read.number(0..Float::INFINITY),
-         "seconds in which evidence is written once"],
-        [:directory, nil, "a path", Read.optional(Read.path),
-         "directory of evidence; by default `memprof/agent` below `XDG_STATE_HOME`, or `memprof-agent-UID` " \
-         "in the directory for temporary files"],
-        [:keep, 5, "a whole number, 1 to 1000", Read.integer(1..1000),
-         "how often evidence is kept; the oldest is removed"],
-        [:dump, :auto, "auto, true or false", Read.word(:auto, true, false),
-         "write a heap dump as evidence, too; auto: if disk and memory have room for it"],
-        [:values, :none, "full, truncate, hash, length or none",
-         Read.word(:full, :truncate, :hash, :length, :none),
-         "how that dump contains the values of strings, as `values:` of `Memprof.dump_all`"],
-        [:logger, :auto, "a logger, auto, stderr or none", Read.logger,
-         "where the agent logs; auto: the logger of Rails, else standard error"],
-        [:service, nil, "a text", Read.optional(Read.text), "label; by default the application's name"],
-        [:release, nil, "a text", Read.optional(Read.text), "label; by default what the deployment says"],
-        [:on_limit, nil, "callable", Read.callable, "called with the paths of the evidence", false]
-      ].to_h do |name, default, must, read, sentence, text = true|
-        [name, Setting.new(name: name, default: default, must: must, read: read, sentence: sentence,
-          text: text).freeze]
-      end.freeze
+      # All settings by name, in the order of the documentation.
+      TABLE = {}
+
+      # Adds a setting to the table.
+      def self.setting(name, default, read, must:, sentence:, text: true)
+        TABLE[name] = Setting.new(name: name, default: default, read: read, must: must, sentence: sentence,
+          text: text).freeze
+      end
+      private_class_method :setting
+
+      setting :interval, 60, Read.number(0.1..86_400), must: "seconds, 0.1 to 86400",
+        sentence: "seconds of an interval"
+      setting :intervals, 60, Read.integer(1..10_000), must: "a whole number, 1 to 10000",
+        sentence: "how many intervals to retain; the oldest is dropped"
+      setting :share, 0.01, Read.number(1e-6..1), must: "a number above 0, at most 1",
+        sentence: "share of the time in which allocations are recorded"
+      setting :stack, 64, Read.integer(1..2048), must: "a whole number, 1 to 2048",
+        sentence: "how many frames of each call stack to record"
+      setting :malloc, 512 * 1024, Read.optional(Read.size), must: 'a size such as "512KiB", or none',
+        sentence: "record one block of malloc per so many bytes, on average; none: record none"
+      setting :budget, 0.01, Read.number(1e-6..1), must: "a number above 0, at most 1",
+        sentence: "share of a CPU that the agent may use: it switches itself off if it uses more in three " \
+                  "intervals in succession"
+      setting :limit, nil, Read.optional(Read.limit),
+        must: 'a share such as "90%", a size such as "1GiB", or none',
+        sentence: "memory at which to write evidence: a share of the cgroup's limit, or RSS of the process"
+      setting :pressure, nil, Read.optional(Read.number(0.01..100)),
+        must: "a number above 0, at most 100, or none",
+        sentence: "memory pressure at which to write evidence: `some avg10` of PSI, in percent"
+      setting :check, 5, Read.number(0.05..3600), must: "seconds, 0.05 to 3600",
+        sentence: "seconds between two looks at `limit` and `pressure`"
+      setting :cooldown, 3600, Read.number(0..Float::INFINITY), must: "seconds, 0 or more",
+        sentence: "seconds until evidence may be written again"
+      setting :directory, nil, Read.optional(Read.path), must: "a path",
+        sentence: "directory of the agent's files; by default `memprof/agent` below `XDG_STATE_HOME`, or " \
+                  "else `memprof-agent-UID` in the directory for temporary files"
+      setting :keep, 10, Read.integer(1..1000), must: "a whole number, 1 to 1000",
+        sentence: "how many sets of evidence the directory may have; the oldest is removed"
+      setting :dump, :auto, Read.word(:auto, true, false), must: "auto, true or false",
+        sentence: "whether evidence has a heap dump; auto: if disk and memory have room for one"
+      setting :values, :none, Read.word(:full, :truncate, :hash, :length, :none),
+        must: "full, truncate, hash, length or none",
+        sentence: "how that dump has the values of strings, see `Memprof.dump_all`"
+      setting :logger, :auto, Read.logger, must: "a logger, auto, stderr or none",
+        sentence: "where to log; auto: to the logger of Rails, or else to standard error"
+      setting :service, nil, Read.optional(Read.text), must: "a text",
+        sentence: "the label; by default the name of the application"
+      setting :release, nil, Read.optional(Read.text), must: "a text",
+        sentence: "the label; by default what the deployment says"
+      setting :on_limit, nil, Read.callable, must: "callable, or nil", text: false,
+        sentence: "called with the paths of the evidence"
+      TABLE.freeze
 
       # Mistakes in MEMPROF_AGENT: the defaults apply.
       attr_reader :problems

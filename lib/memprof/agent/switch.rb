@@ -47,8 +47,9 @@ module Memprof
 
         def serves?(name, arguments)
           return !UNLESS_ASKED.include?(name) unless name == "rails"
+          return true if SERVING.include?(arguments.first)
 
-          SERVING.include?(arguments.first) || SERVING_CLASSES.any? { |serving| Object.const_defined?(serving) }
+          SERVING_CLASSES.any? { |serving| Object.const_defined?(serving) }
         end
       end
     end
