@@ -28,7 +28,8 @@ module Memprof
         larger = larger_process(resident)
         return "process #{larger} of this program is larger" if larger
 
-        lack("disk", free_disk(directory), needed_disk) || lack("memory", free_memory, needed_memory(resident))
+        lack("disk", free_disk(directory), needed_disk) ||
+          lack("memory", free_memory, needed_memory(resident))
       end
 
       # Whether memory has room for a forked child.

@@ -69,8 +69,9 @@ module Memprof
       end
 
       def files(reason, intervals, labels)
-        about = { format: "memprof-evidence", version: 1, reason: reason, time: Time.now.to_f, memprof: VERSION,
-                  ruby: RUBY_DESCRIPTION, labels: labels, intervals: intervals.map(&:to_h) }
+        about = { format: "memprof-evidence", version: 1, reason: reason, time: Time.now.to_f,
+                  memprof: VERSION, ruby: RUBY_DESCRIPTION, labels: labels,
+                  intervals: intervals.map(&:to_h) }
         reports = intervals.last(REPORTS).reverse.each_with_index.to_h do |interval, ago|
           [ago.zero? ? "report.json" : "report-#{ago}.json", -> { interval.report.to_json }]
         end

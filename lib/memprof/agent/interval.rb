@@ -24,7 +24,7 @@ module Memprof
       attr_reader :memory
       # @return [Integer, nil] resident bytes of the process at the end of the interval; nil if unknown
       attr_reader :rss
-      # @return [Hash{Symbol => Numeric}] what the agent itself used: `:cpu` in seconds, and `:memory` in bytes
+      # @return [Hash{Symbol => Numeric}] what the agent itself used: `:cpu` in seconds, `:memory` in bytes
       attr_reader :cost
       # @return [Array<Array>] for each site of the report the standard errors of its allocated objects,
       #   allocated bytes, live objects and live bytes

@@ -10,10 +10,11 @@ module Memprof
     class Labels
       RELEASES = %w[MEMPROF_RELEASE GIT_SHA HEROKU_SLUG_COMMIT].freeze
       REVISION = "REVISION"
-      # Titles of workers: puma: cluster worker 0: 4711 [shop], unicorn worker[3], sidekiq 6.4.1 shop [0 of 5 busy]
+      # Titles of workers, such as `puma: cluster worker 0: 4711 [shop]`, `unicorn worker[3]`, and
+      # `sidekiq 6.4.1 shop [0 of 5 busy]`.
       WORKERS = {
         /\Apuma: cluster worker (?<number>\d+)/ => "puma",
-        /\A(?<server>unicorn|pitchfork)\S* worker\[(?<number>\d+)\]/ => nil,
+        /\A(?<server>unicorn|pitchfork)(?:_rails)?\b.*? worker\[(?<number>\d+)\]/ => nil,
         /\Asidekiq\b/ => "sidekiq"
       }.freeze
       # Maximum characters of a label.
@@ -27,7 +28,7 @@ module Memprof
         @settings = settings
         @env = env
         @root = root || Dir.pwd
-        @program = program
+        @program = Printable.utf8(program)
       rescue SystemCallError
         @root = nil # the working directory was removed
       end
@@ -54,7 +55,7 @@ module Memprof
       # A number that a restarted worker has again, or else the process id.
       def worker(title = $PROGRAM_NAME)
         WORKERS.each do |form, server|
-          match = form.match(title.to_s) or next
+          match = form.match(Printable.utf8(title)) or next
           parts = match.named_captures
           return "#{server || parts["server"]} #{parts["number"] || Process.pid}"
         end
@@ -64,14 +65,14 @@ module Memprof
       private
 
       def variable(name)
-        value = @env[name].to_s
+        value = Printable.utf8(@env[name])
         value unless value.strip.empty?
       end
 
       # An attribute of OTEL_RESOURCE_ATTRIBUTES: `name=value,name=value`, with percent encoding.
       def resource(name)
-        pairs = @env["OTEL_RESOURCE_ATTRIBUTES"].to_s.split(",").map { |pair| pair.split("=", 2).map(&:strip) }
-        value = pairs.assoc(name)&.last.to_s
+        pairs = Printable.utf8(@env["OTEL_RESOURCE_ATTRIBUTES"]).split(",").map { |pair| pair.split("=", 2) }
+        value = pairs.find { |key, _| key.to_s.strip == name }&.last.to_s.strip
         value = value.b.gsub(/%(\h\h)/) { $1.hex.chr }.force_encoding(Encoding::UTF_8)
         value unless value.empty?
       end
@@ -97,7 +98,7 @@ module Memprof
       def read_revision
         root = (::Rails.root if defined?(::Rails.root)) || @root or return
         File.open(File.join(root.to_s, REVISION), File::RDONLY | File::NONBLOCK) do |file|
-          text = file.read(LONGEST).to_s.lines.first.to_s.strip if file.stat.file?
+          text = Printable.utf8(file.read(LONGEST)).lines.first.to_s.strip if file.stat.file?
           text unless text.to_s.empty?
         end
       rescue SystemCallError

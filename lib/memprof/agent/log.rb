@@ -5,8 +5,7 @@ require_relative "../stderr"
 
 module Memprof
   module Agent
-    # The lines that the agent logs: to a logger, to standard error, or nowhere. No failure of a logger reaches
-    # the agent.
+    # The lines that the agent logs: to a logger, to standard error, or nowhere. A failing logger is ignored.
     class Log
       PREFIX = "memprof agent"
       private_constant :PREFIX

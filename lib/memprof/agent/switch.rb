@@ -20,7 +20,7 @@ module Memprof
 
       class << self
         def on?(env = ENV, program: $PROGRAM_NAME, arguments: ARGV)
-          name = File.basename(program.to_s.split.first.to_s)
+          name = File.basename(program.to_s.scrub.split.first.to_s)
           return false if off?(env) || NEVER.include?(name)
 
           asked?(env) || (!console? && serves?(name, arguments))
@@ -37,7 +37,7 @@ module Memprof
 
         private
 
-        def words(env) = env[VARIABLE].to_s.split(",").map(&:strip).reject(&:empty?)
+        def words(env) = env[VARIABLE].to_s.scrub.split(",").map(&:strip).reject(&:empty?)
 
         def console?
           return true if defined?(::Rails::Console)
