@@ -7,7 +7,9 @@ require "tmpdir"
 RSpec.describe "memprof/agent in a process" do
   quick = "interval=0.2,budget=1"
 
-  def run_agent(code, env: {}, **options) = run_ruby(code, ruby_args: ["-rmemprof/agent"], env: env, **options)
+  def run_agent(code, env: {}, **options)
+    run_ruby(code, ruby_args: ["-rmemprof/agent"], env: env, **options)
+  end
 
   # The last line of JSON that the program wrote.
   def answer(result)
@@ -16,8 +18,12 @@ RSpec.describe "memprof/agent in a process" do
   end
 
   it "is nothing if it is off" do
-    code = 'require "json"; puts [Memprof::Agent.start, Memprof::Agent.running?, Thread.list.size, ' \
-           'ObjectSpace.each_object(TracePoint).count, $".grep(/memprof/).map { |file| File.basename(file) }].to_json'
+    code = <<~'RUBY'
+      require "json"
+      hooks = ObjectSpace.each_object(TracePoint).count
+      loaded = $".grep(/memprof/).map { |file| File.basename(file) }
+      puts [Memprof::Agent.start, Memprof::Agent.running?, Thread.list.size, hooks, loaded].to_json
+    RUBY
     files = %w[agent.rb bundler_exec.rb switch.rb]
     result = run_agent(code, env: { "MEMPROF_AGENT" => "off" })
     expect(result.stderr).to eq("")
@@ -77,7 +83,8 @@ RSpec.describe "memprof/agent in a process" do
       Process.wait(daemon)
       puts [*answers, JSON.parse(reader.read), state, Memprof::Agent.intervals.any?].to_json
     RUBY
-    first, second, daemon, parent, intervals = answer(run_agent(code, env: { "MEMPROF_AGENT" => "service=shop,#{quick}" }))
+    result = run_agent(code, env: { "MEMPROF_AGENT" => "service=shop,#{quick}" })
+    first, second, daemon, parent, intervals = answer(result)
     expect(first).to eq([0, true, "true", true, 1, ["shop", "puma 0"]])
     expect(second).to eq([0, true, "true", true, 1, ["shop", "puma 1"]])
     expect(daemon).to eq([true, 1])
@@ -113,7 +120,8 @@ RSpec.describe "memprof/agent in a process" do
     RUBY
     skip "Ractor#take is gone" unless Ractor.method_defined?(:take)
     env = { "MEMPROF_AGENT" => "logger=none,#{quick}" }
-    expect(JSON.parse(run_agent(code, env: env).stdout)).to match([/\A(?:Memprof::Unsupported|Ractor::\w+)\z/, true])
+    answer = JSON.parse(run_agent(code, env: env).stdout)
+    expect(answer).to match([/\A(?:Memprof::Unsupported|Ractor::\w+)\z/, true])
   end
 
   # Kills itself as soon as the hook is called: everything must be on the disk by then.
@@ -132,7 +140,8 @@ RSpec.describe "memprof/agent in a process" do
       expect(names).to match_array(%w[about.json memory.json report.json heap.memprof])
       heap = Memprof::Heap.open(File.join(directory, files.find { |name| name.end_with?(".memprof") }))
       expect(heap.objects.where("class = String").size).to be > 5_000
-      report = JSON.parse(File.read(File.join(directory, files.find { |name| name.end_with?("report.json") })))
+      report = files.find { |name| name.end_with?("report.json") }
+      report = JSON.parse(File.read(File.join(directory, report)))
       expect(report).to include("format" => "memprof-report")
     end
   end

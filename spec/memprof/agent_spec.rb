@@ -16,7 +16,8 @@ RSpec.describe Memprof::Agent do
   def wait_for(&condition) = Timeout.timeout(60) { sleep(0.01) until condition.call }
 
   it "starts once, and stops" do
-    expect([described_class.running?, described_class.stop, described_class.settings]).to eq([false, false, {}])
+    expect([described_class.running?, described_class.stop]).to eq([false, false])
+    expect(described_class.settings).to eq({})
     expect([start, start, described_class.running?]).to eq([true, false, true])
     expect(described_class.settings).to include(interval: 0.1, limit: nil).and be_frozen
     thread = Thread.list.find { |one| one.name == "memprof agent" }
@@ -79,7 +80,8 @@ RSpec.describe Memprof::Agent do
     start(pressure: 5)
     wait_for { described_class.intervals.size > 1 }
     lines = output.string.scan(/memprof agent: (.*)/).flatten
-    expect(lines.first).to eq("profiles this process: an interval takes 0.1 s; MEMPROF_AGENT=off turns it off")
+    expect(lines.first)
+      .to eq("profiles this process: an interval takes 0.1 s; MEMPROF_AGENT=off turns it off")
     expect(lines.grep(/profiles/).size).to eq(1)
     psi = File.exist?("/proc/pressure/memory")
     expect(lines.grep(/pressure is not watched/).size).to eq(psi ? 0 : 1)
@@ -122,7 +124,8 @@ RSpec.describe Memprof::Agent do
       wait_for { calls.size.positive? && described_class.intervals.size > 3 }
       described_class.stop
       expect(calls.size).to eq(1)
-      expect(calls.pop.map { |path| File.basename(path) }.first(3)).to eq(%w[about.json memory.json report.json])
+      names = calls.pop.map { |path| File.basename(path) }
+      expect(names.first(3)).to eq(%w[about.json memory.json report.json])
       expect(output.string).to include("on_limit raised RuntimeError: hook")
       expect(output.string.scan(/RSS is .*: wrote .*/).size).to eq(1)
     end

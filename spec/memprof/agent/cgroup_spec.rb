@@ -16,7 +16,8 @@ RSpec.describe "The cgroup of the agent" do
   end
 
   def cgroup(memberships)
-    Memprof::Agent::Cgroup.new(memberships: write("memberships", memberships), root: File.join(@root, "cgroup"),
+    memberships = write("memberships", memberships)
+    Memprof::Agent::Cgroup.new(memberships: memberships, root: File.join(@root, "cgroup"),
       system_pressure: File.join(@root, "pressure"))
   end
 

@@ -13,7 +13,8 @@ RSpec.describe "The directory of the agent" do
   def mode(path) = format("%o", File.stat(path).mode & 0o777)
 
   it "is below XDG_STATE_HOME, or temporary" do
-    names = [{ "XDG_STATE_HOME" => "/state" }, { "XDG_STATE_HOME" => "state", "TMPDIR" => "/x" }, { "TMPDIR" => "x" }]
+    names = [{ "XDG_STATE_HOME" => "/state" }, { "XDG_STATE_HOME" => "state", "TMPDIR" => "/x" },
+      { "TMPDIR" => "x" }]
     found = names.map { |env| Memprof::Agent::Directory.default(env) }
     expect(found).to eq(["/state/memprof/agent", "/x/memprof-agent-#{Process.euid}",
       "#{Etc.systmpdir}/memprof-agent-#{Process.euid}"])

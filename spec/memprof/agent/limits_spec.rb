@@ -58,7 +58,8 @@ RSpec.describe "The limits of the agent" do
   end
 
   it "say what can't be watched here" do
-    expect(limits(limit: 9/10r).problem).to eq("limit is not watched: no cgroup of this process has a memory limit")
+    expect(limits(limit: 9/10r).problem)
+      .to eq("limit is not watched: no cgroup of this process has a memory limit")
     expect(limits(pressure: 20).problem).to eq("pressure is not watched: this system has no PSI")
     File.truncate(statm.path, 0)
     expect(limits(limit: 100).problem).to eq("limit is not watched: RSS is unknown on this system")

@@ -9,7 +9,8 @@ RSpec.describe "The switch of the agent" do
   end
 
   it "is on in servers, workers and scripts" do
-    ["puma", "puma: cluster worker 0: 1 [shop]", "/usr/bin/sidekiq", "app.rb", "-e", "unicorn"].each do |program|
+    programs = ["puma", "puma: cluster worker 0: 1 [shop]", "/usr/bin/sidekiq", "app.rb", "-e", "unicorn"]
+    programs.each do |program|
       expect(program => on?(program)).to eq(program => true)
     end
     expect([on?("bin/rails", "server"), on?("bin/rails", "s"), on?("bin/rails", "runner")]).to all(be(true))
@@ -35,7 +36,8 @@ RSpec.describe "The switch of the agent" do
   end
 
   it "is always off with MEMPROF_AGENT=off, and in programs that start others" do
-    ["off", "OFF", "0", "on,off", "false, interval=3"].each { |text| expect(on?("puma", agent: text)).to be(false) }
+    texts = ["off", "OFF", "0", "on,off", "false, interval=3"]
+    texts.each { |text| expect(on?("puma", agent: text)).to be(false) }
     %w[memprof bundle /usr/bin/gem].each { |program| expect(on?(program, agent: "on")).to be(false) }
   end
 
