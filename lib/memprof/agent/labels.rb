@@ -17,11 +17,15 @@ module Memprof
         /\A(?<server>unicorn|pitchfork)(?:_rails)?\b.*? worker\[(?<number>\d+)\]/ => nil,
         /\Asidekiq\b/ => "sidekiq"
       }.freeze
+      # Programs that run an application, which is named after its directory.
+      SERVERS = %w[puma rackup unicorn unicorn_rails pitchfork sidekiq thin falcon passenger rails].freeze
+      # Directories of a deployment, which say nothing about the application.
+      DEPLOYED = /\A(?:current|releases?|\d+|)\z/
       # Maximum characters of a label.
       LONGEST = 200
       # The program as it was called: servers change the title of their processes.
       PROGRAM = $PROGRAM_NAME.dup.freeze
-      private_constant :RELEASES, :REVISION, :WORKERS, :LONGEST, :PROGRAM
+      private_constant :RELEASES, :REVISION, :WORKERS, :SERVERS, :DEPLOYED, :LONGEST, :PROGRAM
 
       # `root` is the directory of the application, where capistrano and others write the file REVISION.
       def initialize(settings = {}, env: ENV, root: nil, program: PROGRAM)
@@ -64,11 +68,6 @@ module Memprof
 
       private
 
-      def variable(name)
-        value = Printable.utf8(@env[name])
-        value unless value.strip.empty?
-      end
-
       # An attribute of OTEL_RESOURCE_ATTRIBUTES: `name=value,name=value`, with percent encoding.
       def resource(name)
         pairs = Printable.utf8(@env["OTEL_RESOURCE_ATTRIBUTES"]).split(",").map { |pair| pair.split("=", 2) }
@@ -84,8 +83,18 @@ module Memprof
       end
 
       def program_name
-        name = File.basename(@program.split.first.to_s)
-        name.empty? || name == "-e" || name == "-" ? "ruby" : name.delete_suffix(".rb").delete_suffix(":")
+        name = File.basename(@program.split.first.to_s).delete_suffix(".rb").delete_suffix(":")
+        name = "ruby" if ["", "-e", "-"].include?(name)
+        (directory_name if SERVERS.include?(name)) || name
+      end
+
+      def directory_name = @root && Printable.utf8(@root).split("/").grep_v(DEPLOYED).last
+
+      def root = (::Rails.root if defined?(::Rails.root)) || @root
+
+      def variable(name)
+        value = Printable.utf8(@env[name])
+        value unless value.strip.empty?
       end
 
       # Read once: a deployment replaces the directory, and this process runs the old code.
@@ -96,7 +105,8 @@ module Memprof
       end
 
       def read_revision
-        root = (::Rails.root if defined?(::Rails.root)) || @root or return
+        return unless root
+
         File.open(File.join(root.to_s, REVISION), File::RDONLY | File::NONBLOCK) do |file|
           text = Printable.utf8(file.read(LONGEST)).lines.first.to_s.strip if file.stat.file?
           text unless text.to_s.empty?

@@ -30,9 +30,10 @@ module Memprof
       LEAKS = 100
       # Intervals that the control socket answers.
       STATE = 10
+      PLAIN = [Numeric, String, Symbol, true, false, nil].freeze
       OFF = "MEMPROF_AGENT=off turns it off"
       LOCK = Mutex.new
-      private_constant :SETTLE, :EXIT_PATIENCE, :STOP_PATIENCE, :LEAKS, :STATE, :OFF, :LOCK
+      private_constant :SETTLE, :EXIT_PATIENCE, :STOP_PATIENCE, :LEAKS, :STATE, :PLAIN, :OFF, :LOCK
 
       @current = nil
 
@@ -63,7 +64,7 @@ module Memprof
         # The agent as plain values, with its last intervals; objects among the settings by their class.
         def state
           plain = settings.transform_values do |value|
-            [Numeric, String, Symbol, true, false, nil].any? { |kind| kind === value } ? value : value.class.name
+            PLAIN.any? { |kind| kind === value } ? value : value.class.name
           end
           { labels: labels, settings: plain, intervals: intervals.last(STATE).map(&:to_h),
             leaks: leaks.map(&:to_s) }
@@ -288,7 +289,8 @@ module Memprof
       def cost(sampler)
         before = @cpu
         @cpu = thread_cpu
-        sampler.merge(cpu: sampler.fetch(:cpu) + @cpu - before)
+        # With RUBY_MN_THREADS it may continue on another native thread, whose time is not comparable.
+        sampler.merge(cpu: sampler.fetch(:cpu) + [@cpu - before, 0].max)
       end
 
       def inform(subscription, interval)

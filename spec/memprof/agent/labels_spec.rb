@@ -20,7 +20,10 @@ RSpec.describe "The labels of the agent" do
     both = attributes.merge("OTEL_SERVICE_NAME" => "till")
     expect(labels(both).service).to eq("till")
     expect(labels(both, settings: { service: "cart" }).service).to eq("cart")
-    expect([labels(program: "-e").service, labels(program: "").service]).to eq(%w[ruby ruby])
+    roots = { "/" => "puma", "/srv/shop" => "shop", "/srv/shop/releases/2026" => "shop", "/x/current" => "x" }
+    found = roots.keys.map { |root| labels(program: "/bin/puma: x", root: root).service }
+    expect(found).to eq(roots.values)
+    expect([labels(program: "-e").service, labels(program: "", root: "/").service]).to eq(%w[ruby ruby])
     stub_const("Rails", double(application: stub_const("BookShop::Application", Class.new).new, root: nil))
     expect(labels.service).to eq("book_shop")
   end
