@@ -101,9 +101,9 @@ module Memprof
         sentence: "seconds of an interval"
       setting :intervals, 60, Read.integer(1..10_000), must: "a whole number, 1 to 10000",
         sentence: "how many intervals to retain; the oldest is dropped"
-      setting :share, 0.01, Read.number(1e-6..1), must: "a number above 0, at most 1",
+      setting :share, 0.01, Read.number(1e-6..0.5), must: "a number above 0, at most 0.5",
         sentence: "share of the time in which allocations are recorded"
-      setting :stack, 64, Read.integer(1..2048), must: "a whole number, 1 to 2048",
+      setting :stack, 64, Read.integer(1..512), must: "a whole number, 1 to 512",
         sentence: "how many frames of each call stack to record"
       setting :malloc, 512 * 1024, Read.optional(Read.size), must: 'a size such as "512KiB", or none',
         sentence: "record one block of malloc per so many bytes, on average; none: record none"
