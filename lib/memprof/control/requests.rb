@@ -9,8 +9,8 @@ module Memprof
   %i[Dump Memory].each { |part| Loading.part(part) }
 
   module Control
-    # The requests that a process accepts: `{"do":"ping"}`, `start`, `stop`, `stats`, `memory`, `agent`, `dump`.
-    # Each answer has `"ok"`, and `"error"` if that is false. A `start` with `"lease":true` keeps the
+    # The requests that a process accepts: `{"do":"ping"}`, `start`, `stop`, `stats`, `memory`, `agent`,
+    # `dump`. Each answer has `"ok"`, and `"error"` if that is false. A `start` with `"lease":true` keeps the
     # connection open: tracking ends with it.
     class Requests
       SECONDS = 5
