@@ -65,6 +65,18 @@ RSpec.describe "The control socket of memprof/signal" do
     end
   end
 
+  it "shows the agent, if one is running" do
+    start = "require 'memprof/agent'; Memprof::Agent.start(logger: nil)"
+    live_program("gets; #{start}; puts :on; sleep") do |program|
+      path = socket_of(program)
+      expect(ask(path, { do: "agent" })["agent"]).to be_nil
+      program.continue
+      program.line
+      expect(ask(path, { do: "agent" })["agent"]).to include("leaks" => [], "intervals" => [],
+        "labels" => include("pid" => program.pid), "settings" => include("interval" => 60, "on_limit" => nil))
+    end
+  end
+
   it "starts, stops and shows tracking" do
     live_program("$kept = Array.new(7) { Object.new }\nputs :made\nsleep") do |program|
       program.line
