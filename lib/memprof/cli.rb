@@ -17,7 +17,7 @@ module Memprof
       "Watch a program" => %w[run check boot malloc attach],
       "Look into a process" => %w[dump stack memory],
       "Ask" => %w[leaks top histogram query show path tree diff trace],
-      "Share" => %w[web export convert help]
+      "Share" => %w[web export convert mcp help]
     }.freeze
     # Verbs that the help names without a summary.
     RARE = %w[track start stop stats core dups slots subset require console completion].freeze

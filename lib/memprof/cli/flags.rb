@@ -308,6 +308,11 @@ module Memprof
           "web convert #{HEAPS}" => "with a core file: blocks of malloc are objects, too",
           "dump" => "blocks of malloc are objects, too"),
 
+        # The server for language models.
+        flag("--allow", ON,
+          "mcp" => "also look into running processes (verdict, dump, attach) and run commands"),
+        flag("--values", ON, "mcp" => "show contents of strings when a call asks for them"),
+
         # The page.
         flag("--bind ADDRESS", TEXT, "web" => ["listen on this address", "127.0.0.1"]),
         flag("--port N", PORT,
