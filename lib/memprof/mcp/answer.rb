@@ -56,8 +56,8 @@ module Memprof
       def to_h
         text = self.text
         answer = { content: [{ type: "text", text: text }], isError: false }
-        answer[:structuredContent] = structured if @document && room(text) >= JSON.generate(structured).bytesize
-        answer
+        short = @document && text.bytesize + JSON.generate(structured).bytesize <= BYTES
+        short ? answer.merge(structuredContent: structured) : answer
       rescue JSON::GeneratorError
         answer # NaN, or text that is not UTF-8: the rows say it
       end
@@ -91,8 +91,6 @@ module Memprof
       end
 
       def structured = @structured ||= { answer: Answer.clean(@document), next: @calls }
-
-      def room(text) = BYTES - text.bytesize
     end
   end
 end

@@ -2,6 +2,7 @@
 
 require "fileutils"
 require "stringio"
+require "tmpdir"
 require_relative "../cli"
 
 module Memprof
@@ -10,13 +11,13 @@ module Memprof
     # however it is put, brings out a value. The latest ones remain in a directory until the server ends.
     class Hidden
       MOST = 6
+      NAME = "heap.memprof"
       COUNT = /\A[\d,]+ objects?, / # what the conversion says in any case
-      private_constant :MOST, :COUNT
+      private_constant :MOST, :NAME, :COUNT
 
       def initialize(directory)
         @directory = directory
         @copies = {}
-        @number = 0
       end
 
       # The path of the copy, and what was wrong with the dump.
@@ -25,16 +26,14 @@ module Memprof
       end
 
       # A text about a copy, as one about the dump.
-      def rename(text, path) = text.gsub(%r{#{Regexp.escape(@directory)}/\d+/heap\.memprof}, path)
+      def rename(text, path) = text.gsub(%r{#{Regexp.escape(@directory)}/copy[\w-]+/#{NAME}}, path)
 
       private
 
       def key(path) = File.stat(path).then { |stat| [File.realpath(path), stat.ino, stat.size, stat.mtime] }
 
       def make(path)
-        place = File.join(@directory, (@number += 1).to_s)
-        FileUtils.mkdir_p(place, mode: 0o700)
-        copy = File.join(place, "heap.memprof")
+        copy = File.join(Dir.mktmpdir("copy", @directory), NAME)
         errors = StringIO.new
         command = CLI.command("convert", CLI::Terminal.new(out: StringIO.new, err: errors))
         command.extend(Captured).start(["--contents=none", "--", path, copy])

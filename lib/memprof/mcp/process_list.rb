@@ -13,7 +13,9 @@ module Memprof
       def initialize(_terminal = nil); end
 
       def call(arguments)
-        raise CLI::UsageError, "processes are listed on Linux only; give a PID" unless File.directory?("/proc/1")
+        unless File.directory?("/proc/self")
+          raise CLI::UsageError, "processes are listed on Linux only; give a PID"
+        end
 
         all = found.sort_by { |one| -one.rss }
         shown = all.first(arguments.fetch("limit"))

@@ -41,7 +41,7 @@ module Memprof
       # Answers until the input ends, or the client closes the output.
       def run
         while (line = @input.gets("\n", LONGEST))
-          next if line.strip.empty?
+          next if line.b.strip.empty?
 
           reply = answer(line)
           send_message(reply) if reply

@@ -75,7 +75,7 @@ module Memprof
         status = command.start(tool.command_line(arguments))
         taken = command.taken || Captured::Taken.new
         text = [taken.text, *terminal.text, ended(arguments, status)].compact.join
-        Answer.new(named(text, arguments), document: taken.document, calls: suggested(taken.steps),
+        Answer.new(named(text, arguments), document: taken.document, calls: suggested(taken.steps, tool, arguments),
           **further(tool, arguments))
       rescue CLI::UsageError => e
         raise e.class, named(e.message, arguments)
@@ -85,7 +85,7 @@ module Memprof
       def own(tool, arguments, terminal)
         document, page, steps = tool.verb.new(terminal).call(arguments)
         text = [page.to(:text), *terminal.text].join
-        Answer.new(text, document: document, calls: suggested(steps), **further(tool, arguments))
+        Answer.new(text, document: document, calls: suggested(steps, tool, arguments), **further(tool, arguments))
       end
 
       # The status of a program that was run is its own.
@@ -99,11 +99,15 @@ module Memprof
         path ? @hidden.rename(text, path) : text
       end
 
-      # The calls for commands that are suggested, with the purpose of each.
-      def suggested(steps)
+      # The calls for commands that are suggested, with the purpose of each. The time that the client allows
+      # is that of the call before.
+      def suggested(steps, before, given)
         steps.to_a.filter_map do |line, purpose|
           tool, arguments = Tools.call_of(line)
-          [tool, arguments, purpose] if tool && (@allow || !tool.guarded?(arguments))
+          next if tool.nil? || (tool.guarded?(arguments) && !@allow)
+
+          arguments = given.slice("seconds").merge(arguments) if tool == before && tool.guarded?(arguments)
+          [tool, arguments, purpose]
         end
       end
 

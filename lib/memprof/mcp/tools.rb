@@ -83,8 +83,8 @@ module Memprof
           TakenDump, [pid], guarded: always, changes: true),
         Tool.new("attach", "Watch malloc in a process",
           "Loads memprof into a running process for some seconds (needs --allow), and shows the lines " \
-          "whose malloc'ed memory is live then.", "attach", [pid, seconds, limit], guarded: always, changes: true,
-          words: ["--malloc"])
+          "whose malloc'ed memory is live then.",
+          "attach", [pid, seconds, limit], guarded: always, changes: true, words: ["--malloc"])
       ].freeze
 
       INSTRUCTIONS =
