@@ -30,7 +30,7 @@ RSpec.describe "memprof mcp" do
     command = [RbConfig.ruby, "-I#{ChildRuby::LIB}", File.join(ChildRuby::ROOT, "exe/memprof"), "mcp"]
     Open3.popen3(env, *command, *options) do |input, output, errors, child|
       number = 0
-      client = lambda do |method, params = {}|
+      client = ->(method, params = {}) do
         input.puts(JSON.generate(jsonrpc: "2.0", id: number += 1, method: method, params: params))
         reply = JSON.parse(output.gets || raise("no reply: #{errors.read}"))
         expect(reply["id"]).to eq(number)

@@ -75,8 +75,8 @@ module Memprof
         status = command.start(tool.command_line(arguments))
         taken = command.taken || Captured::Taken.new
         text = [taken.text, *terminal.text, ended(arguments, status)].compact.join
-        Answer.new(named(text, arguments), document: taken.document, calls: suggested(taken.steps, tool, arguments),
-          **further(tool, arguments))
+        calls = suggested(taken.steps, tool, arguments)
+        Answer.new(named(text, arguments), document: taken.document, calls: calls, **further(tool, arguments))
       rescue CLI::UsageError => e
         raise e.class, named(e.message, arguments)
       end
@@ -85,7 +85,8 @@ module Memprof
       def own(tool, arguments, terminal)
         document, page, steps = tool.verb.new(terminal).call(arguments)
         text = [page.to(:text), *terminal.text].join
-        Answer.new(text, document: document, calls: suggested(steps, tool, arguments), **further(tool, arguments))
+        calls = suggested(steps, tool, arguments)
+        Answer.new(text, document: document, calls: calls, **further(tool, arguments))
       end
 
       # The status of a program that was run is its own.

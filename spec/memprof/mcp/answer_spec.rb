@@ -29,8 +29,8 @@ RSpec.describe Memprof::MCP::Answer do
 
   it "escapes and cuts names" do
     hostile = "Foo\n\e[31m\u202Eevil"
-    cleaned = described_class.clean({ rows: [{ key: hostile, where: "class = \"#{hostile}\"", other: "x" * 500 }],
-      where: "class = A", count: 3 })
+    row = { key: hostile, where: "class = \"#{hostile}\"", other: "x" * 500 }
+    cleaned = described_class.clean({ rows: [row], where: "class = A", count: 3 })
     expect(cleaned).to eq(rows: [{ key: "Foo\\n\\e[31m\\u202Eevil", where: nil, other: "#{"x" * 197}..." }],
       where: "class = A", count: 3)
   end

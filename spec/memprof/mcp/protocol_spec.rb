@@ -93,8 +93,9 @@ RSpec.describe Memprof::MCP::Protocol do
   end
 
   it "survives a bug of ours, and logs it on stderr only" do
-    error, pong = replies(request("tools/call", { name: "echo", arguments: { broken: true } }), request("ping"))
-    expect(error["error"]).to include("code" => -32_603, "message" => /internal error in memprof.*RuntimeError/)
+    broken = request("tools/call", { name: "echo", arguments: { broken: true } })
+    error, pong = replies(broken, request("ping"))
+    expect(error["error"]).to include("code" => -32_603, "message" => /internal error .*RuntimeError/)
     expect(pong["result"]).to eq({})
     expect(log.string).to match(/\Amemprof: RuntimeError in tools\/call: broken/)
   end
