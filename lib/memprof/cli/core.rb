@@ -41,7 +41,7 @@ module Memprof
               counted ||= request.counts?
               answer_to(path, core, request)
             end
-            done ? 0 : 2
+            done ? ExitStatus::DONE : ExitStatus::FAILED
           end
           incomplete && counted ? 2 : status
         end
