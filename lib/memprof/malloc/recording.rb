@@ -135,7 +135,9 @@ module Memprof
       # @example
       #   Memprof::Malloc.record("import.malloc") { "x" * 10_000 }
       #   puts Memprof::Malloc::Recording.new("import.malloc").to_markdown(limit: 5)
-      def to_markdown(limit: 10) = RecordingText.new(@summary, limit: limit, color: false, markdown: true).to_s
+      def to_markdown(limit: 10)
+        RecordingText.new(@summary, limit: limit, color: false, markdown: true).to_s
+      end
 
       # The stacks that allocated, summed up as a tree.
       #
