@@ -10,7 +10,8 @@ module Memprof
       WIDTH = 110 # columns
       # What was not printed.
       Taken = Struct.new(:document, :text, :steps)
-      private_constant :WIDTH
+      QUOTE = /: ".*/m
+      private_constant :WIDTH, :QUOTE
 
       # What a command would have printed; nil if it does not lay out a page.
       attr_reader :taken
@@ -40,12 +41,16 @@ module Memprof
         answer.is_a?(Hash) ? Answer.clean(answer) : answer
       end
 
+      # The reason why a file is not a dump quotes its beginning, which is not for the model: the file may be
+      # any that the user can read.
       def open_heap(path)
         return super unless @hidden
 
         copy, warnings = @hidden.copy(path)
-        warnings.each { |warning| @terminal.warn("#{path}: #{warning}") }
+        warnings.each { |warning| @terminal.warn("#{path}: #{warning.sub(QUOTE, "")}") }
         super(copy)
+      rescue CLI::UsageError => e
+        raise e.class, e.message.sub(QUOTE, "")
       end
     end
   end

@@ -88,6 +88,17 @@ RSpec.describe Memprof::MCP::Runner do
     expect(everything.join).not_to include("visitor-", "/page/")
   end
 
+  it "quotes nothing of a file that is not a dump" do
+    File.write(path = File.join(@directory, "secrets.env"), "TOKEN=4711\n")
+    [{}, { "values" => true }].product([["top", "file", path], ["memory", "target", path],
+      ["verdict", "targets", [path]], ["boot", "file", path]]).each do |more, (name, key, value)|
+      more = {} unless Memprof::MCP::Tools.find(name).parameter("values")
+      answer = call(name, { key => value }.merge(more), values: true)
+      expect(answer[:isError]).to be(true)
+      expect(answer[:content].first[:text]).not_to include("4711")
+    end
+  end
+
   it "writes nothing beside the dump" do
     copy = File.join(Dir.mkdir(beside = File.join(@directory, "beside")) && beside, "heap.memprof")
     FileUtils.cp(dump, copy)
