@@ -17,7 +17,7 @@ module Memprof
       "Watch a program" => %w[run check boot malloc attach],
       "Look into a process" => %w[dump stack memory],
       "Ask" => %w[leaks top histogram query show path tree diff trace],
-      "Share" => %w[web export convert help]
+      "Share" => %w[web export convert mcp help]
     }.freeze
     # Verbs that the help names without a summary.
     RARE = %w[track start stop stats core dups slots subset require console completion].freeze
@@ -45,8 +45,8 @@ module Memprof
       Arrival: "arrival", Attachment: "attachment", BootPage: "boot_page",
       Collection: "collection", Command: "command", Comparing: "comparing",
       ComparisonOptions: "comparison_options", Defaults: "defaults", DumpSeries: "dump_series",
-      Dumping: "dumping", Flag: "flag", Flags: "flags", ForeignFiles: "foreign_files",
-      GrowthRows: "growth_rows",
+      Dumping: "dumping", ExitStatus: "exit_status", Flag: "flag", Flags: "flags",
+      ForeignFiles: "foreign_files", GrowthRows: "growth_rows",
       HeapCommand: "heap_command", Listing: "listing", LiveProcess: "live_process", Loading: "loading",
       MallocPreload: "malloc_preload",
       MallocRecording: "malloc_recording", ManPage: "man_page", Objects: "objects", Options: "options",
@@ -101,12 +101,12 @@ module Memprof
 
     def self.status(terminal)
       result = yield
-      result.is_a?(Integer) ? result : 0
+      result.is_a?(Integer) ? result : ExitStatus::DONE
     rescue UsageError => e
       terminal.warn(*e.lines)
-      2
+      ExitStatus::FAILED
     rescue Interrupt
-      130
+      ExitStatus::INTERRUPTED
     end
     private_class_method :status
   end

@@ -53,6 +53,7 @@ RSpec.describe "memprof check" do
   it "compares the reports of two checkouts, whose lines moved" do
     measure(before, after)
     json = JSON.parse(memprof("diff", "--json", "base.json", "head.json").stdout)
+    expect(JSONSchema.of("check").faults(json)).to eq([])
 
     line = json["lines"].find { |row| row["line"] == 5 && row["class"] == "String" }
     expect(line).to include("file" => "import.rb", "method" => "Import#row", "match" => "moved",

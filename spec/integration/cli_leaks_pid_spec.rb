@@ -28,6 +28,7 @@ RSpec.describe "memprof leaks PID" do
   def found(*arguments)
     result = leaks("--json", *arguments)
     expect(result.status.exitstatus).to eq(0), result.stderr
+    expect(JSONSchema.of("leaks").faults(JSON.parse(result.stdout))).to eq([])
     JSON.parse(result.stdout, symbolize_names: true).fetch(:groups)
   end
 

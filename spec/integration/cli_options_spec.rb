@@ -7,7 +7,7 @@ require "tmpdir"
 # Whatever speaks of options knows all that the option parsers take.
 RSpec.describe "Options of the command" do
   # What these print is an answer to the terminal alone, or goes to the argument OUT.
-  without_output = %w[export convert start stop attach console web completion help]
+  without_output = %w[export convert start stop attach console web mcp completion help]
 
   verbs = Memprof::CLI::VERBS.keys
 
@@ -105,6 +105,7 @@ RSpec.describe "Options of the command" do
     expect(lacking).to eq([])
     formats = (verbs - %w[dump export convert]).select { |verb| long(verb).include?("--format") }
     expect(formats.reject { |verb| long(verb).include?("--json") }).to eq([])
+    expect(formats.reject { |verb| long(verb).include?("--markdown") }).to eq([])
   end
 end
 

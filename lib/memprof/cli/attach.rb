@@ -47,7 +47,7 @@ module Memprof
         load_library
         answer = recorded { |file| answer(target, file) }
         lines = Array(answer["lines"])
-        @terminal.print(lines.map { |line| "#{Printable.line(line)}\n" }.join) ? 0 : 2
+        ExitStatus.of(@terminal.print(lines.map { |line| "#{Printable.line(line)}\n" }.join))
       end
 
       private

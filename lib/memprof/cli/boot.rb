@@ -83,7 +83,7 @@ module Memprof
 
       def missing(status)
         @terminal.warn("no numbers: the command ran no Ruby, or was ended by exit! or a signal")
-        status.zero? ? 1 : status
+        status.zero? ? ExitStatus::FOUND : status
       end
 
       def present(numbers, minimum)

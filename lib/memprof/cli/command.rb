@@ -44,7 +44,7 @@ module Memprof
         "#{title}\n\n#{parser.help}\n#{self.class::DETAILS}"
       end
 
-      def show_help = @terminal.print(help) ? 0 : 2
+      def show_help = @terminal.print(help) ? ExitStatus::DONE : ExitStatus::FAILED
 
       private
 
@@ -159,7 +159,7 @@ module Memprof
 
       # Prints a result, or writes it to the file of --output; returns the exit status.
       def deliver(text)
-        return @terminal.print(text) ? 0 : 2 unless @options[:output]
+        return @terminal.print(text) ? ExitStatus::DONE : ExitStatus::FAILED unless @options[:output]
 
         Output.write(@options[:output], text)
         0

@@ -29,7 +29,7 @@ module Memprof
         comparison = comparison.by(failed.measure) if failed && !@options[:sort]
         comparing = Comparing.new(comparison, outcomes, @options, format: output_format, rows: option(:limit))
         status = deliver(comparing.to_s(**screen))
-        status.zero? && comparing.failed? ? 1 : status
+        status.zero? && comparing.failed? ? ExitStatus::FOUND : status
       end
     end
   end

@@ -27,7 +27,7 @@ module Memprof
           raise UsageError, "unknown shell \"#{shell}\"; expected one of: #{SHELLS.join(", ")}"
         end
 
-        @terminal.print(public_send(shell)) ? 0 : 2
+        @terminal.print(public_send(shell)) ? ExitStatus::DONE : ExitStatus::FAILED
       end
 
       def bash

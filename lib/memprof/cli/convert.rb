@@ -75,7 +75,7 @@ module Memprof
         Memprof::Dump::Spool.nameless do |file|
           report(convert(path, file, options))
           file.rewind
-          @terminal.print_file(file) ? 0 : 2
+          @terminal.print_file(file) ? ExitStatus::DONE : ExitStatus::FAILED
         end
       end
 

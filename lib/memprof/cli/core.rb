@@ -30,6 +30,9 @@ module Memprof
         file, *words = arguments
         raise UsageError, "FILE or PID is missing; see `memprof help core`" unless file
 
+        if output_format == :markdown && words.any?
+          raise UsageError, "--markdown shows the summary only: answers about blocks are lines, not tables"
+        end
         requests = Compat::Chap.requests(words, file) unless words.empty?
         opened(file) do |core|
           next Summary.new(self, @terminal, source(file), core).render if words.empty?
@@ -41,7 +44,7 @@ module Memprof
               counted ||= request.counts?
               answer_to(path, core, request)
             end
-            done ? 0 : 2
+            done ? ExitStatus::DONE : ExitStatus::FAILED
           end
           incomplete && counted ? 2 : status
         end

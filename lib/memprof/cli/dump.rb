@@ -69,7 +69,7 @@ module Memprof
 
         dumped = children.map { |child| dumped?(child) }
         @terminal.warn("no Ruby in #{silent.map(&:pid).join(", ")}") unless silent.empty?
-        dumped.all? ? 0 : 2
+        dumped.all? ? ExitStatus::DONE : ExitStatus::FAILED
       end
 
       # A child that fails, for example because it has ended, does not prevent dumping the others.

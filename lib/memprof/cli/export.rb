@@ -68,7 +68,7 @@ module Memprof
           counts = export(heap, path, format)
           printed = @terminal.print_file(path)
           @terminal.warn(summary(counts))
-          printed ? 0 : 2
+          printed ? ExitStatus::DONE : ExitStatus::FAILED
         end
       end
 

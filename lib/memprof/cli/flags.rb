@@ -266,9 +266,9 @@ module Memprof
         flag("-f, --format FORMAT", words(:text, :json, :markdown, :collapsed, :speedscope),
           "boot require" => ["text, json, markdown; as flame graph: collapsed, speedscope", :text]),
         flag("-f, --format FORMAT",
-          words(:text, :json, :heaptrack, :massif, :collapsed, :speedscope, :firefox, :pprof),
-          "malloc" => ["a recording as text, json, heaptrack, massif, collapsed, speedscope, firefox or " \
-                       "pprof", :text]),
+          words(:text, :json, :markdown, :heaptrack, :massif, :collapsed, :speedscope, :firefox, :pprof),
+          "malloc" => ["a recording as text, json, markdown, heaptrack, massif, collapsed, speedscope, " \
+                       "firefox or pprof", :text]),
         flag("-f, --format FORMAT", words { Memprof::Dump::Options::FORMATS },
           "dump" => "memprof (JSON lines), objspace (as ObjectSpace.dump_all), binary, heap_dump " \
                     "(default: by --output, else the process decides)",
@@ -278,9 +278,11 @@ module Memprof
           "diff" => ["text, json, csv, markdown; reports: github, junit", :text]),
         flag("-f, --format FORMAT", words { Export::FORMATS.keys },
           "export" => "see below (default: by the extension of OUT)"),
-        flag("-f, --format FORMAT", words(:text, :json), "core" => [nil, :text]),
+        flag("-f, --format FORMAT", words(:text, :json, :markdown), "core" => [nil, :text]),
         flag("--json", Flag::Switch.new(:format, :json),
           "run check boot require malloc diff core #{LISTS}" => "the same as --format json"),
+        flag("--markdown", Flag::Switch.new(:format, :markdown),
+          "run check boot require malloc diff core #{LISTS}" => "the same as --format markdown"),
         flag("--contents WHAT", CONTENTS,
           "dump" => "contents of strings etc.: full, truncate, hash, length, none (default: the process " \
                     "decides)",
@@ -307,6 +309,11 @@ module Memprof
         flag("--blocks", ON,
           "web convert #{HEAPS}" => "with a core file: blocks of malloc are objects, too",
           "dump" => "blocks of malloc are objects, too"),
+
+        # The server for language models.
+        flag("--allow", ON,
+          "mcp" => "also look into running processes (verdict, dump, attach) and run commands"),
+        flag("--values", ON, "mcp" => "show contents of strings when a call asks for them"),
 
         # The page.
         flag("--bind ADDRESS", TEXT, "web" => ["listen on this address", "127.0.0.1"]),

@@ -13,7 +13,7 @@ module Memprof
       # Numbers of an incomplete dump are not those of the heap.
       def start(arguments)
         status = super
-        @incomplete ? 2 : status
+        @incomplete ? ExitStatus::FAILED : status
       end
 
       private
@@ -88,7 +88,7 @@ module Memprof
       def shown(text)
         return deliver(text) if @options[:output] || @options[:no_pager]
 
-        @terminal.page(text) ? 0 : 2
+        @terminal.page(text) ? ExitStatus::DONE : ExitStatus::FAILED
       end
 
       def next_steps(steps)

@@ -12,7 +12,7 @@ module Memprof
         verb, = expect_arguments(arguments, "[COMMAND]")
         return CLI.command(verb, @terminal).show_help if verb
 
-        @terminal.print(@options[:man] ? ManPage.new(@terminal).to_s : overview) ? 0 : 2
+        ExitStatus.of(@terminal.print(@options[:man] ? ManPage.new(@terminal).to_s : overview))
       end
 
       private

@@ -196,11 +196,12 @@ module Memprof
       def gained(answer) = answer[:findings].sum { |finding| finding[:gained] }
 
       def exit_status(status, answers, unknown: false)
-        return 2 if answers.any? { |answer| answer[:unknown] }
+        return ExitStatus::FAILED if answers.any? { |answer| answer[:unknown] }
         return status unless @options[:fail]
-        return 1 if answers.any? { |answer| VerdictWording.grows?(answer) }
+        return ExitStatus::FOUND if answers.any? { |answer| VerdictWording.grows?(answer) }
 
-        unknown || answers.any? { |answer| answer[:memory].nil? && answer[:blocks].nil? } ? 2 : status
+        unknown ||= answers.any? { |answer| answer[:memory].nil? && answer[:blocks].nil? }
+        unknown ? ExitStatus::FAILED : status
       end
     end
   end

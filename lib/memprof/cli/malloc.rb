@@ -126,6 +126,7 @@ module Memprof
         case format = option(:format)
         when :text then deliver(text_of(recording))
         when :json then deliver("#{json_of(recording)}\n")
+        when :markdown then deliver(markdown_of(recording))
         else export(recording, format)
         end
       end
@@ -168,6 +169,13 @@ module Memprof
 
         Memprof::Malloc::Recording::FunctionsText.new(recording.to_h, functions_of(recording),
           value: value, limit: option(:limit), color: color).to_s
+      end
+
+      def markdown_of(recording)
+        view = (given.keys & VIEWS).first
+        raise UsageError, "--#{view} cannot be shown as markdown: it is not a table" if view
+
+        recording.to_markdown(**@options.slice(:limit))
       end
 
       def json_of(recording)

@@ -65,14 +65,14 @@ module Memprof
           @early.each { |signal| pass_on(signal) }
           _, status = Process.wait2(@pid)
           warn_if_idle(*begun) if status.success?
-          status.exitstatus || (128 + status.termsig)
+          status.exitstatus || (ExitStatus::SIGNAL + status.termsig)
         end
       rescue Errno::ENOENT
         @terminal.warn("no such command: #{@command.first}")
-        127
+        ExitStatus::NOT_FOUND
       rescue SystemCallError => e
         @terminal.warn("cannot start #{@command.first}: #{e.message.delete_suffix(" - #{@command.first}")}")
-        126
+        ExitStatus::NOT_STARTED
       end
 
       private

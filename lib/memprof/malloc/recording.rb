@@ -128,6 +128,17 @@ module Memprof
       #   puts Memprof::Malloc::Recording.new("import.malloc").to_s(limit: 5)
       def to_s(limit: 10, color: false) = RecordingText.new(@summary, limit: limit, color: color).to_s
 
+      # The same as Markdown.
+      #
+      # @param limit (see #to_s)
+      # @return [String]
+      # @example
+      #   Memprof::Malloc.record("import.malloc") { "x" * 10_000 }
+      #   puts Memprof::Malloc::Recording.new("import.malloc").to_markdown(limit: 5)
+      def to_markdown(limit: 10)
+        RecordingText.new(@summary, limit: limit, color: false, markdown: true).to_s
+      end
+
       # The stacks that allocated, summed up as a tree.
       #
       # Each row is a frame: its `:location` (`file:line`, or native code), the `:bytes` of all stacks that go

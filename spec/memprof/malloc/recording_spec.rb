@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "json"
+require "memprof/cli"
 require "open3"
 require "stringio"
 require "tmpdir"
@@ -24,6 +25,19 @@ RSpec.describe "Memprof::Malloc::Recording" do
 
   # A line may have a table for the cache of a method besides its own blocks.
   def about(bytes) = be_between(bytes, bytes + 10_000)
+
+  it "prints its tables as Markdown, by `memprof malloc --markdown`, too" do
+    expect(in_child('Memprof::Malloc.record(PATH) { @x = "x" * 100_000 }').stderr).to eq("")
+    text = Memprof::Malloc::Recording.new(path).to_markdown(limit: 1)
+    expect(text).to match(/\A`malloc of -e, process \d+, .*`\n\n/)
+    expect(text).to match(/^\| Live at the peak \| Share .*\n\| ---: .*\n\| 9\d\.\d KiB .* `-e:\d` \|$/)
+    out = StringIO.new
+    terminal = Memprof::CLI::Terminal.new(out: out)
+    Memprof::CLI.command("malloc", terminal).start(["--markdown", "--limit", "1", path])
+    expect(out.string).to eq(text)
+    expect { Memprof::CLI.command("malloc", terminal).start(["--markdown", "--tree", path]) }
+      .to raise_error(Memprof::CLI::UsageError, /--tree cannot be shown as markdown/)
+  end
 
   it "has the peak, what is live, calls and temporary blocks by line, as Memprof::Malloc counts them" do
     result = in_child(<<~'RUBY')

@@ -29,9 +29,22 @@ module Documents
       |---|---|---|
     MARKDOWN
 
+    STATUS = <<~MARKDOWN
+      # Exit status
+
+      #{NOTE}
+
+      What the commands of `memprof` exit with. A closed pipe (`| head`) is not an error.
+
+      | status | commands | meaning |
+      |---|---|---|
+    MARKDOWN
+
     class << self
       # The text of each page, by its path.
-      def pages = { "docs/columns.md" => columns, "docs/options.md" => options }
+      def pages
+        { "docs/columns.md" => columns, "docs/options.md" => options, "docs/exit-status.md" => status }
+      end
 
       private
 
@@ -51,6 +64,10 @@ module Documents
           end
         end
         "#{OPTIONS}#{rows.join}"
+      end
+
+      def status
+        "#{STATUS}#{Memprof::CLI::ExitStatus::TABLE.map { |row| row(*row.map(&:to_s)) }.join}"
       end
 
       # What looks like a tag or a column of a table would be one.

@@ -15,8 +15,10 @@ module Memprof
         def ranked(rows, table, limit, paint)
           rows.first(limit).each { |row| table.row(*yield(row)) }
           more = rows.size - limit
-          table.to_text(paint) + (more.positive? ? "#{Units.count(more)} more\n" : "")
+          drawn(table, paint) + (more.positive? ? "#{"\n" if @markdown}#{Units.count(more)} more\n" : "")
         end
+
+        def drawn(table, paint) = @markdown ? table.to_markdown : table.to_text(paint)
 
         def short(place)
           @directory ||= Paths.working_directory

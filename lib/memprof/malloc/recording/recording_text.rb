@@ -17,11 +17,12 @@ module Memprof
         ].freeze
         private_constant :TABLES
 
-        def initialize(summary, limit:, color:)
+        def initialize(summary, limit:, color:, markdown: false)
           @summary = summary
           @total = summary[:total]
           @limit = limit
           @paint = Paint.new(color)
+          @markdown = markdown
         end
 
         def to_s
@@ -35,6 +36,8 @@ module Memprof
           command = Printable.line(@summary[:command])
           title = @paint.call("malloc of #{command}, process #{@summary[:pid]}", :bold)
           facts = [title, seconds(@summary[:ms]), Estimates.note(@summary[:sample])].compact.join(", ")
+          return "#{Table.code(facts)}\n\n#{[calls, peak, at_end, *warnings].join("  \n")}\n" if @markdown
+
           [facts, calls, peak, at_end, *warnings].join("\n") << "\n"
         end
 
@@ -93,7 +96,7 @@ module Memprof
             table.row(Units.bytes(row[:up_to]), Units.count(row[:allocations]),
               Units.percent(row[:allocations], @total[:allocations]), Units.bytes(row[:allocated_bytes]))
           end
-          table.to_text(@paint)
+          drawn(table, @paint)
         end
 
         def timeline
@@ -104,7 +107,7 @@ module Memprof
             values = points.map { |point| point[key] }
             most = values.each_slice([values.size / 60, 1].max).map(&:max)
             "#{name.rjust(4)} #{Sparkline.of(most, width: 60)} up to #{Units.bytes(values.max)}\n"
-          end.join
+          end.join.then { |lines| @markdown ? "```\n#{lines}```\n" : lines }
         end
 
         def seconds(milliseconds) = Units.seconds(milliseconds / 1000.0)

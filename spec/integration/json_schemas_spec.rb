@@ -1,0 +1,107 @@
+# frozen_string_literal: true
+
+require "memprof/cli"
+require "stringio"
+require "tmpdir"
+
+# Programs read the JSON of the commands: docs/schemas/ says what they can rely on.
+RSpec.describe "The JSON schemas of docs/schemas/" do
+  include HeapDumps
+
+  around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
+
+  # The answer of a command, asked in this process.
+  def answer(*command)
+    out = StringIO.new
+    errors = StringIO.new
+    terminal = Memprof::CLI::Terminal.new(out: out, err: errors)
+    status = Memprof::CLI.command(command.first, terminal).start(["--json", *command.drop(1)])
+    expect(status).to eq(0), errors.string
+    JSON.parse(out.string, max_nesting: false)
+  end
+
+  def faults(name, *documents) = documents.flat_map { |document| JSONSchema.of(name).faults(document) }
+
+  let(:dumps) { [1, 2, 3].map { |number| cache_dump(number) } }
+  let(:dump) { dumps.last }
+  let(:address) { answer("top", dump)["objects"].first["address"] }
+
+  it "are valid, of draft 2020-12, and say of open keys what they are" do
+    paths = Dir[File.join(ChildRuby::ROOT, "docs/schemas/*.json")]
+    expect(paths.map { |path| File.basename(path, ".json") })
+      .to match_array(%w[boot check diff histogram leaks malloc memory path query show top trace])
+    paths.each do |path|
+      schema = JSON.parse(File.read(path))
+      expect(schema).to include("title" => /--json/,
+        "$schema" => "https://json-schema.org/draft/2020-12/schema")
+      open = ->(part) do
+        next part.each(&open) if part.is_a?(Array)
+        next unless part.is_a?(Hash)
+
+        expect(part).to include("description" => /\S/) if part.key?("additionalProperties")
+        part.each_value(&open)
+      end
+      open.call(schema)
+    end
+  end
+
+  it "describe what is wrong with a document" do
+    answer = answer("histogram", dump)
+    answer["rows"].first["count"] = "many"
+    answer["smell"] = 1
+    expect(faults("histogram", answer.except("by"))).to contain_exactly(": by is missing",
+      ": smell is not in the schema", "/rows/0/count: \"many\" is not of type integer")
+  end
+
+  it "fit the verdict" do
+    expect(faults("leaks", answer("leaks", dump), answer("leaks", *dumps), answer("leaks", *dumps.first(2))))
+      .to eq([])
+  end
+
+  it "fit lists, groups, paths and objects" do
+    expect(faults("top", answer("top", dump), answer("top", "--procs", dump))).to eq([])
+    expect(faults("query", answer("query", dump, "type = hash"), answer("query", dump, "size < 0"))).to eq([])
+    groups = Memprof::CLI::Histogram::BY.map { |by| answer("histogram", "--by", by.to_s, "--limit=5", dump) }
+    expect(faults("histogram", *groups, answer("histogram", "--then=line", dump))).to eq([])
+    paths = [answer("path", dump, address), answer("path", dump, "--where", "class = Session")]
+    expect(faults("path", *paths)).to eq([])
+    shown = %w[string array hash class data].map do |type|
+      answer("query", dump, "type = #{type}", "--limit=1")["objects"].first["address"]
+    end
+    expect(faults("show", *shown.map { |one| answer("show", dump, one) })).to eq([])
+  end
+
+  it "fit comparisons of dumps" do
+    expect(faults("diff", answer("diff", *dumps), answer("diff", "--by=site", *dumps.first(2)))).to eq([])
+  end
+
+  it "fit the memory of a dump and of a process" do
+    expect(faults("memory", answer("memory", dump))).to eq([])
+    skip "needs /proc" unless File.exist?("/proc/self/smaps")
+    expect(faults("memory", answer("memory", Process.pid.to_s))).to eq([])
+  end
+
+  it "fit recordings of malloc" do
+    Memprof::Malloc.record("app.malloc") { Array.new(100) { |number| "x" * (number * 10) } }
+    expect(faults("malloc", answer("malloc", "app.malloc"))).to eq([])
+  end
+
+  it "fit traced requests" do
+    tracer = Memprof::Tracer.new(->(_env) { [200, {}, [File.read(__FILE__, 10)]] }, path: "requests.log")
+    3.times { |number| tracer.call("REQUEST_METHOD" => "GET", "PATH_INFO" => "/orders/#{number}") }
+    eventually("the log") { File.exist?("requests.log") && File.foreach("requests.log").count == 3 }
+    expect(faults("trace", answer("trace", "requests.log"))).to eq([])
+  end
+
+  it "fit a boot" do
+    boot = run_memprof("boot", "--json", "--", RbConfig.ruby, "-e", "require 'json'")
+    expect(faults("boot", JSON.parse(boot.stdout, max_nesting: false))).to eq([])
+  end
+
+  it "fit comparisons of reports" do
+    [100, 200].each do |count|
+      Memprof.report { Array.new(count) { +"x" } }.write("#{count}.json", format: :json)
+    end
+    expect(faults("check", answer("diff", "100.json", "200.json"))).to eq([])
+  end
+end
