@@ -98,7 +98,7 @@ RSpec.describe "The documents" do
     end
   end
 
-  (Memprof::CLI::VERBS.keys - %w[completion help]).to_h { |verb| [verb, "cli.md"] }.each do |verb, page|
+  (Memprof::CLI::VERBS.keys - %w[completion help]).to_h { |verb| [verb, "options.md"] }.each do |verb, page|
     it "name every option of memprof #{verb}" do
       text = File.read(File.join(Documents::ROOT, "docs", page))
       options = run_memprof("help", verb).stdout.scan(/^ +(?:-\w, )?(--[a-z-]+)/).flatten - ["--help"]

@@ -21,8 +21,8 @@ module Memprof
         case kind
         when :bytes then Units.bytes(value)
         when :count then Units.count(value)
-        when :percent then percent(value)
-        when :seconds then seconds(value)
+        when :percent then Units.percentage(value)
+        when :seconds then Units.short_seconds(value)
         when :growth then signed(value) { |size| Units.bytes(size) }
         when :more then signed(value) { |count| Units.count(count) }
         when :place then place(value)
@@ -58,16 +58,6 @@ module Memprof
         # At a directory, unless that loses too much.
         tail = tail[slash..] if slash && slash < width / 3
         "...#{tail}"
-      end
-
-      def percent(value) = format("%.1f %%", value)
-
-      # A short duration, as of requests and calls.
-      def seconds(value)
-        return "0" if value.zero?
-        return format("%d us", [(value * 1e6).round, 1].max) if value < 0.0009995
-
-        value < 0.09995 ? format("%.1f ms", value * 1000) : Units.seconds(value)
       end
 
       # A site as `file:line in method`.

@@ -45,12 +45,24 @@ module Memprof
       share < 1 ? "<1 %" : "#{share < 100 ? [share.round, 99].min : share.round} %"
     end
 
+    # A share that is known as a percentage, for columns of shares.
+    def self.percentage(percent) = format("%.1f %%", percent)
+
+    # A duration of a run.
     def self.seconds(seconds)
       return "#{(seconds * 1000).round} ms" if seconds < 0.9995
       return format("%.2f s", seconds) if seconds < 59.995
 
       minutes, rest = seconds.round.divmod(60)
       "#{count(minutes)} min #{rest} s"
+    end
+
+    # A short duration, as of requests and calls.
+    def self.short_seconds(seconds)
+      return "0" if seconds.zero?
+      return format("%d us", [(seconds * 1e6).round, 1].max) if seconds < 0.0009995
+
+      seconds < 0.09995 ? format("%.1f ms", seconds * 1000) : seconds(seconds)
     end
   end
 end

@@ -223,7 +223,7 @@ module Memprof
     def one(finding)
       count = finding[:count].last
       size = finding[:gained]
-      share = Cell.percent(size * 100.0 / @answer[:reachable].first[:size])
+      share = Units.percentage(size * 100.0 / @answer[:reachable].first[:size])
       "#{instances(count, finding)} #{count == 1 ? "retains" : "retain"} #{Units.bytes(size)} (#{share})"
     end
 

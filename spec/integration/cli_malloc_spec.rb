@@ -78,7 +78,7 @@ RSpec.describe "memprof malloc" do
       ["memprof: invalid --output \"/a,b\"; expected a path without a comma\n", 2]
     )
     expect(run_memprof("malloc", "--sample-bytes", "0", "true").stderr)
-      .to eq("memprof: invalid --sample-bytes \"0\"; expected a size between 1 B and 4 GiB, as 512KiB\n")
+      .to eq("memprof: invalid --sample-bytes \"0\"; expected a size between 1 B and 4 GiB, such as 512KiB\n")
     expect(run_memprof("malloc", "--", "no-such-program").status.exitstatus).to eq(127)
     Dir.mktmpdir do |directory|
       old = File.join(directory, "old.json")

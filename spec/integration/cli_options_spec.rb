@@ -41,7 +41,7 @@ RSpec.describe "Options of the command" do
     it "are in the help, the manual, the completions and the documentation: #{verb}" do
       places = {
         help: command(verb).help.scan(/(?<=[ ,])--?\w[\w-]*/), manual: manual(verb), bash: bash(verb),
-        zsh: zsh(verb), fish: fish(verb), docs: File.read("docs/cli.md").scan(/--?\w[\w-]*/)
+        zsh: zsh(verb), fish: fish(verb), docs: File.read("docs/options.md").scan(/--?\w[\w-]*/)
       }
       missing = places.transform_values { |known| names(verb) - known - %w[-h --help] }
       expect(missing.reject { |_, options| options.empty? }).to eq({})

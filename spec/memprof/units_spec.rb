@@ -35,6 +35,16 @@ RSpec.describe Memprof::Units do
       .to eq ["0 %", "<1 %", "1 %", "2 %", "50 %", "99 %", "99 %", "100 %", "150 %"]
   end
 
+  it "has one digit of a percentage in columns" do
+    expect([0, 12.34, 100].map { |percent| described_class.percentage(percent) })
+      .to eq ["0.0 %", "12.3 %", "100.0 %"]
+  end
+
+  it "formats short durations" do
+    expect([0, 0.0000001, 0.0003, 0.0123, 0.5, 75].map { |seconds| described_class.short_seconds(seconds) })
+      .to eq ["0", "1 us", "300 us", "12.3 ms", "500 ms", "1 min 15 s"]
+  end
+
   it "has no percentage of nothing" do
     expect(described_class.percent(0, 0)).to eq "-"
   end

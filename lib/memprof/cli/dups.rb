@@ -33,7 +33,7 @@ module Memprof
         steps = [(about(file, first, "one of the first group") if first), empties(file)].compact
         present(answer, steps) do |page|
           among = Units.plural(answer[:count], "string")
-          page.heading("#{Units.bytes(answer[:wasted])} (#{Cell.percent(answer[:percent])}) wasted by " \
+          page.heading("#{Units.bytes(answer[:wasted])} (#{Units.percentage(answer[:percent])}) wasted by " \
                        "#{Units.count(answer[:duplicates])} duplicates among #{among}")
           page.listing(texts(answer[:rows]))
           more(page, answer[:more], "text") unless answer[:rows].empty?

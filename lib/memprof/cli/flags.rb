@@ -39,11 +39,11 @@ module Memprof
       TEXT = Flag::Reader.new(&:itself)
       COUNT = Flag::Count.new
       FRAMES = Flag::Count.new(most: 2048) # as Session::MAX_STACK
-      SIZE = Flag::Reader.new("a size between 1 B and 4 GiB, as 512KiB") do |text|
+      SIZE = Flag::Reader.new("a size between 1 B and 4 GiB, such as 512KiB") do |text|
         bytes(text).then { |size| size if size.between?(1, (1 << 32) - 1) }
       end
       LARGE_SIZE = Flag::Reader.new("a size such as 500MB or 2GiB") { |text| bytes(text).nonzero? }
-      TIME = Flag::Reader.new("a time above 0 and of at most a week, as 90s, 10m or 2h") do |text|
+      TIME = Flag::Reader.new("a time above 0 and of at most a week, such as 90s, 10m or 2h") do |text|
         seconds(text)
       end
       MOMENT = Flag::Reader.new("a number of seconds") { |text| number(text, 0..Float::MAX) }
@@ -54,8 +54,8 @@ module Memprof
       end
       PERCENTAGE = Flag::Reader.new("a number from 0 to 100") { |text| number(text, 0..100) }
       SHARE = Flag::Reader.new("a number above 0 and at most 100") { |text| number(text, 0..100)&.nonzero? }
-      INCREASE = Flag::Reader.new("a percentage, as 2%") { |text| Memprof::Check::Limits.percent(text) }
-      RETAINED = Flag::Reader.new("a number of objects, or a size as 10MiB") do |text|
+      INCREASE = Flag::Reader.new("a percentage, such as 2%") { |text| Memprof::Check::Limits.percent(text) }
+      RETAINED = Flag::Reader.new("a number of objects, or a size, such as 10MiB") do |text|
         Memprof::Check::Limits.retained(text)
       end
       SIGNAL = Flag::Reader.new("one that can be caught, such as URG, USR1 or USR2") do |text|
@@ -225,7 +225,7 @@ module Memprof
           "leaks" => ["with one dump: leave out findings with a smaller share of it", 1]),
         flag("--nearly-empty PERCENT", PERCENTAGE,
           "slots" => ["a page is nearly empty if at most so many of its slots are used", 10]),
-        flag("--min-size SIZE", Flag::Reader.new("a size, as 512KiB") { |text| bytes(text) },
+        flag("--min-size SIZE", Flag::Reader.new("a size, such as 512KiB") { |text| bytes(text) },
           "boot require" => "leave out files with a smaller total, such as 1MB", was: "--min"),
         flag("--min-size SIZE", SIZE,
           "malloc" => "with a command: only lines that allocated more, such as 1MB",

@@ -68,7 +68,7 @@ module Memprof
           known = all.positive? ? answer[:tracked][:count] * 100.0 / all : 0.0
           first, last = answer.values_at(:first_generation, :last_generation)
           generations = ", generations #{first} to #{last}" if first
-          "known for #{Cell.percent(known)} of the objects#{generations}"
+          "known for #{Units.percentage(known)} of the objects#{generations}"
         end
 
         def garbage(garbage)

@@ -56,7 +56,7 @@ module Memprof
           "type" => answer[:type], "class" => answer[:class], "value" => value(answer[:value]),
           "length" => answer[:length] && Units.count(answer[:length]),
           "shallow size" => "#{Units.bytes(answer[:size])} (slot of #{Units.bytes(answer[:slot_size])})",
-          "retained size" => "#{Units.bytes(answer[:retained])} (#{Cell.percent(answer[:percent])})",
+          "retained size" => "#{Units.bytes(answer[:retained])} (#{Units.percentage(answer[:percent])})",
           "allocated at" => answer[:site] && Cell.place(answer[:site]),
           "application" => answer.dig(:site, :caller) && Cell.place(answer.dig(:site, :caller)),
           "generation" => answer[:generation], "allocated in" => time(answer[:time]), "age" => answer[:age],

@@ -85,7 +85,7 @@ module Memprof
           parts << "#{Units.plural(report["created"], "thread")} created" if report["created"].to_i.positive?
           if report["gvl_waits"].to_i.positive?
             waits = Units.plural(report["gvl_waits"], "wait")
-            parts << "#{waits} for the GVL: #{Cell.seconds(report["gvl_wait_time"])}"
+            parts << "#{waits} for the GVL: #{Units.short_seconds(report["gvl_wait_time"])}"
           end
           parts.join("; ") unless parts.empty?
         end
@@ -171,13 +171,13 @@ module Memprof
         [action, path, "status #{response&.fetch("code", nil) || "none"}"].compact.join(", ")
       end
 
-      def time = @seconds && Cell.seconds(@seconds)
+      def time = @seconds && Units.short_seconds(@seconds)
 
       def cpu
         resources = part("resources")
         return unless resources["utime"]
 
-        "#{Cell.seconds(resources["utime"] + resources["stime"])} CPU"
+        "#{Units.short_seconds(resources["utime"] + resources["stime"])} CPU"
       end
 
       def part(name)

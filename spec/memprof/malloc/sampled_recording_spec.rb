@@ -129,7 +129,8 @@ RSpec.describe "a recording of malloc in samples" do
     end
     expect(File.exist?(path)).to be(false)
     expect(run_memprof("run", "--malloc", "--sample-bytes", "many", "-o", path, "true").stderr)
-      .to eq "memprof: invalid --sample-bytes \"many\"; expected a size between 1 B and 4 GiB, as 512KiB\n"
+      .to eq "memprof: invalid --sample-bytes \"many\"; expected a size between 1 B and 4 GiB, " \
+             "such as 512KiB\n"
     expect(run_memprof("run", "--sample", "16KiB", "true").stderr)
       .to eq "memprof: invalid --sample \"16KiB\"; expected a number of at least 1\n"
   end

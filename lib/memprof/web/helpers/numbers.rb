@@ -15,7 +15,7 @@ module Memprof
 
         def percent(value) = Cell.text(value, :percent)
 
-        def duration(seconds) = seconds < 0.01 ? format("%.2f ms", seconds * 1000) : Units.seconds(seconds)
+        def duration(seconds) = Units.short_seconds(seconds)
 
         def plural(value, word) = Units.plural(value, word)
 

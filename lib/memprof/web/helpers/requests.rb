@@ -50,8 +50,8 @@ module Memprof
             t.columns(:n_plus_one, kind: (:name unless all)) { |row| repeated(row[:n_plus_one]) }
             t.columns(:queries)
             t.columns(:requests) if all
-            t.columns(:seconds) { |row| Cell.seconds(row[:time]) }
-              .columns(:slowest) { |row| Cell.seconds(row[:slowest]) }
+            t.columns(:seconds) { |row| Units.short_seconds(row[:time]) }
+              .columns(:slowest) { |row| Units.short_seconds(row[:slowest]) }
               .columns(:sql) { |row| short(Printable.line(row[:sql]), SQL) }
               .columns(:caller) { |row| short(Printable.line(row[:caller])) }
           end
