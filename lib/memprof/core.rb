@@ -316,7 +316,7 @@ module Memprof
     # @yieldparam done (see Heap.open)
     # @yieldparam total (see Heap.open)
     # @return [Heap]
-    # @raise [Error] if there is no Ruby in it, or blocks are requested but unknown
+    # @raise [Error] if there is no Ruby in it and blocks are not requested, or if they are but are unknown
     # @example
     #   Memprof::Core.of { |core| core.heap.leaks[:findings].each { |finding| puts finding[:sentence] } }
     def heap(ignore_stack_roots: false, blocks: false, &progress)

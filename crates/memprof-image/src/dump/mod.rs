@@ -58,20 +58,22 @@ pub struct Written {
     pub truncated: bool,
 }
 
-/// Dumps the Ruby heap in an image.
+/// Dumps the Ruby heap in an image. Without Ruby, blocks alone are a heap, if requested.
 ///
 /// # Errors
-/// If it has no Ruby heap, the file cannot be written, or the dump is no longer wanted.
+/// If it has no Ruby heap and blocks are not requested, the file cannot be written, or the dump is no longer wanted.
 pub fn write(analysis: &Analysis, file: File, request: Request<'_>) -> io::Result<Written> {
-    if analysis.ruby.pages.is_empty() {
-        let text = "no pages of a Ruby heap in it: it ran no Ruby, or parts are missing";
+    let no_ruby = analysis.ruby.pages.is_empty();
+    if no_ruby && !request.blocks {
+        let text = "no pages of a Ruby heap in it: it ran no Ruby, or parts are missing; \
+                    only its malloc blocks can be read as a heap (--blocks)";
         return Err(io::Error::new(io::ErrorKind::InvalidData, text));
     }
     let heap = RubyHeap::new(analysis);
     if let Some(reason) = analysis.unknown_blocks().filter(|_| request.blocks) {
         return Err(io::Error::new(io::ErrorKind::Unsupported, reason));
     }
-    let unknown = heap.unknown();
+    let unknown = if no_ruby { Vec::new() } else { heap.unknown() };
     let mut dump = Dump {
         writer: memprof_dump::create(file, request.options)?,
         tables: Tables::default(),
