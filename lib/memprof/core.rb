@@ -259,8 +259,9 @@ module Memprof
     def describe(address) = ask(:describe, address: address(address))
 
     # Like {describe}, with `:anchor`, the start of a shortest chain of references to it, and `:chain`, its
-    # steps; without an anchor, with its `:referrers`, if any. If a recording has it, `:stack`: the calls that
-    # led to its allocation, innermost first, such as `"import (app.rb:12)"`.
+    # steps, with the `:label` of the reference from the object before, such as `"@user"`, if it has one;
+    # without an anchor, with its `:referrers`, if any. If a recording has it, `:stack`: the calls that led to
+    # its allocation, innermost first, such as `"import (app.rb:12)"`.
     #
     # @param address (see #describe)
     # @return [Hash{Symbol => Object}]
@@ -316,7 +317,7 @@ module Memprof
     # @yieldparam done (see Heap.open)
     # @yieldparam total (see Heap.open)
     # @return [Heap]
-    # @raise [Error] if there is no Ruby in it, or blocks are requested but unknown
+    # @raise [Error] if there is no Ruby in it and blocks are not requested, or if they are but are unknown
     # @example
     #   Memprof::Core.of { |core| core.heap.leaks[:findings].each { |finding| puts finding[:sentence] } }
     def heap(ignore_stack_roots: false, blocks: false, &progress)

@@ -174,6 +174,13 @@ RSpec.describe "Objects of Ruby in an image" do
     expect { Memprof::Core.of(child) { |core| core.dump("x.memprof") } }
       .to raise_error(Memprof::Error, /x\.memprof: no pages of a Ruby heap in it/)
     expect(Dir.children(".")).to eq([])
+    counts = Memprof::Core.of(child) do |core|
+      blocks = core.heap(blocks: true).where("type = BLOCK")
+      counted = %i[used anchored].map { |set| core.count(set)[:count] }
+      [[blocks, blocks.where("reachable")].map(&:size), counted]
+    end
+    expect(counts.first).to eq(counts.last)
+    expect(counts.first).to all(be_positive)
   ensure
     Process.kill(:KILL, child) && Process.wait(child) if child
   end

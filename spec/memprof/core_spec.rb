@@ -47,6 +47,7 @@ RSpec.describe Memprof::Core do
           garbage: core.count(:garbage, signature: "%RubyString", min_size: 40_000, max_size: 40_100),
           owners: explained.map { |block| block[:owner][:type] }.uniq, states: explained.map { |block| block[:state] }.uniq,
           ends: explained.map { |block| block[:chain].last[:address] == block[:start] }.uniq,
+          labels: explained.map { |block| block[:chain].filter_map { |step| step[:label] }.join },
           anchors: explained.map { |block| block[:anchor][:anchor] }.uniq)
       end
     RUBY
@@ -55,6 +56,7 @@ RSpec.describe Memprof::Core do
     expect(found["garbage"]["count"]).to be_between(40, 50)
     expect(found.values_at("owners", "states", "ends")).to eq([["STRING"], ["anchored"], [true]])
     expect(found["anchors"]).to all(match(/\A(?:static|stack|external|register)\z/))
+    expect(found["labels"].grep(/\[\d+\]\z/).uniq.size).to be > 150
   end
 
   it "does not take what only the VM's table of equal strings references for alive" do

@@ -1,6 +1,6 @@
 //! An image and the analysis of its memory.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use memprof_recording::LiveBlocks;
 use rustc_hash::FxHashMap;
@@ -14,7 +14,7 @@ use crate::memory_map::MemoryMap;
 use crate::questions::LastMembers;
 use crate::recorded::{Mismatch, Recorded};
 use crate::references::{Node, References};
-use crate::ruby_heap;
+use crate::ruby_heap::{self, Learned};
 use crate::ruby_pages::{ObjectType, RubyPages};
 use crate::sets::{SetName, Sets};
 
@@ -35,6 +35,7 @@ pub struct Analysis {
     recorded: OnceLock<Recorded>,
     /// By the address of the class.
     class_names: OnceLock<FxHashMap<u64, String>>,
+    pub(crate) learned: OnceLock<Arc<Learned>>,
     pub(crate) last_members: LastMembers,
 }
 
@@ -65,6 +66,7 @@ impl Analysis {
             sets: Sets::default(),
             recorded: OnceLock::new(),
             class_names: OnceLock::new(),
+            learned: OnceLock::new(),
             last_members: LastMembers::default(),
         }
     }

@@ -18,7 +18,7 @@ use crate::ruby_heap::{Object, RubyHeap};
 /// The label of references to blocks with an object's contents.
 const CONTENTS: &str = "contents";
 
-impl Dump<'_, '_> {
+impl<W: Writer> Dump<'_, '_, W> {
     /// References of an object to the blocks with its contents, as far as its type determines them.
     pub(super) fn contents(&mut self, object: &Object) -> io::Result<()> {
         if self.contents_of_objects.is_none() {

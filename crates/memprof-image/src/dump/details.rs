@@ -1,5 +1,6 @@
 //! The type-specific part of an object's record.
 
+use memprof_dump::Writer;
 use memprof_dump::record::{CodeRange, Content, Detail, Field, Kind, NameId, Text, Value};
 use memprof_dump::values::{Policy, Values};
 
@@ -66,7 +67,7 @@ impl Facts {
     }
 }
 
-impl Dump<'_, '_> {
+impl<W: Writer> Dump<'_, '_, W> {
     pub(super) fn details(&mut self, object: &Object) -> Facts {
         let heap = self.heap;
         match object.kind() {

@@ -26,7 +26,7 @@ pub struct Edges {
     members: FxHashMap<(u64, u64), Vec<String>>,
 }
 
-impl Dump<'_, '_> {
+impl<W: Writer> Dump<'_, '_, W> {
     pub(super) fn edges(&mut self, object: &Object, edges: &mut Edges) -> io::Result<()> {
         let heap = self.heap;
         let role = |dump: &mut Self, name: &str, target: u64| {

@@ -5,10 +5,12 @@
 mod blocks;
 mod details;
 mod edges;
+mod labels;
 mod roots;
 mod sizes;
 mod string_contents;
 
+use std::cell::OnceCell;
 use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,6 +27,8 @@ use crate::ruby_heap::{Object, RubyHeap, is_fstring};
 use edges::Edges;
 use sizes::Sizes;
 use string_contents::Contents;
+
+pub(crate) use labels::label;
 
 /// The label of conservative references: words that look like addresses.
 pub const CONSERVATIVE: &str = "conservative";
@@ -58,32 +62,25 @@ pub struct Written {
     pub truncated: bool,
 }
 
-/// Dumps the Ruby heap in an image.
+/// Dumps the Ruby heap in an image. Without Ruby, blocks alone are a heap, if requested.
 ///
 /// # Errors
-/// If it has no Ruby heap, the file cannot be written, or the dump is no longer wanted.
+/// If it has no Ruby heap and blocks are not requested, the file cannot be written, or the dump is no longer wanted.
 pub fn write(analysis: &Analysis, file: File, request: Request<'_>) -> io::Result<Written> {
-    if analysis.ruby.pages.is_empty() {
-        let text = "no pages of a Ruby heap in it: it ran no Ruby, or parts are missing";
+    let no_ruby = analysis.ruby.pages.is_empty();
+    if no_ruby && !request.blocks {
+        let text = "no pages of a Ruby heap in it: it ran no Ruby, or parts are missing; \
+                    only its malloc blocks can be read as a heap (--blocks)";
         return Err(io::Error::new(io::ErrorKind::InvalidData, text));
     }
-    let heap = RubyHeap::new(analysis);
     if let Some(reason) = analysis.unknown_blocks().filter(|_| request.blocks) {
         return Err(io::Error::new(io::ErrorKind::Unsupported, reason));
     }
-    let unknown = heap.unknown();
-    let mut dump = Dump {
-        writer: memprof_dump::create(file, request.options)?,
-        tables: Tables::default(),
-        contents: Contents::new(analysis),
-        class_names: FxHashMap::default(),
-        signatures: FxHashMap::default(),
-        sizes: Sizes::new(&heap),
-        values: request.values,
-        contents_of_objects: request.blocks.then(|| blocks::contents_of_objects(&heap)),
-        heap: &heap,
-        stop: request.stop,
-    };
+    let heap = RubyHeap::new(analysis);
+    let unknown = if no_ruby { Vec::new() } else { heap.unknown() };
+    let writer = memprof_dump::create(file, request.options)?;
+    let mut dump = Dump::new(&heap, writer, request.values, request.stop);
+    dump.contents_of_objects = request.blocks.then(|| blocks::contents_of_objects(&heap));
     dump.header(request.header, &unknown)?;
     dump.roots()?;
     dump.objects()?;
@@ -93,15 +90,16 @@ pub fn write(analysis: &Analysis, file: File, request: Request<'_>) -> io::Resul
     Ok(Written { counts, bytes: dump.writer.bytes(), unknown, truncated })
 }
 
-struct Dump<'d, 'a> {
-    writer: memprof_dump::Dump,
+struct Dump<'d, 'a, W> {
+    writer: W,
     tables: Tables,
     contents: Contents,
     /// By the address of the class.
     class_names: FxHashMap<u64, Option<NameId>>,
     /// The names of block signatures.
     signatures: FxHashMap<u64, Option<NameId>>,
-    sizes: Sizes,
+    /// Computed when the first object is written.
+    sizes: OnceCell<Sizes>,
     values: Values,
     /// Blocks with the contents of objects, whose references are known exactly; `None` if blocks are not dumped.
     contents_of_objects: Option<BitSet>,
@@ -109,7 +107,27 @@ struct Dump<'d, 'a> {
     stop: &'d AtomicBool,
 }
 
-impl Dump<'_, '_> {
+impl<'d, 'a, W: Writer> Dump<'d, 'a, W> {
+    fn new(
+        heap: &'d RubyHeap<'a>,
+        writer: W,
+        values: Values,
+        stop: &'d AtomicBool,
+    ) -> Dump<'d, 'a, W> {
+        Dump {
+            writer,
+            tables: Tables::default(),
+            contents: Contents::new(heap.analysis),
+            class_names: FxHashMap::default(),
+            signatures: FxHashMap::default(),
+            sizes: OnceCell::new(),
+            values,
+            contents_of_objects: None,
+            heap,
+            stop,
+        }
+    }
+
     fn header(&mut self, more: Map<String, Value>, unknown: &[&str]) -> io::Result<()> {
         let image = &self.heap.analysis.image;
         let mut header = Map::new();
@@ -181,7 +199,10 @@ impl Dump<'_, '_> {
             slot_size: object.slot_size as u32,
             memsize: match self.contents_of_objects {
                 Some(_) => object.slot_size,
-                None => object.slot_size + self.sizes.of(heap, object),
+                None => {
+                    let sizes = self.sizes.get_or_init(|| Sizes::new(heap));
+                    object.slot_size + sizes.of(heap, object)
+                }
             },
             shape_id: None,
             flags: flags(heap, object, &facts),

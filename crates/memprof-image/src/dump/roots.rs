@@ -26,7 +26,7 @@ const PIECE: u64 = 32 << 10;
 /// No process has memory above this address.
 const HIGHEST: u64 = 1 << 56;
 
-impl Dump<'_, '_> {
+impl<W: Writer> Dump<'_, '_, W> {
     pub(super) fn roots(&mut self) -> io::Result<()> {
         let with_blocks = self.contents_of_objects.is_some();
         let (roots, files) = roots(self.heap, with_blocks);
@@ -62,7 +62,7 @@ impl Dump<'_, '_> {
     }
 }
 
-impl Dump<'_, '_> {
+impl<W: Writer> Dump<'_, '_, W> {
     fn address_of(&self, node: u32) -> u64 {
         match self.heap.analysis.block(node) {
             Some(block) => block.address,

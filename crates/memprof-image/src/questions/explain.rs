@@ -7,8 +7,10 @@ use super::Address;
 use super::describe::{self, Place};
 use super::selection::slot;
 use crate::analysis::Analysis;
+use crate::dump;
 use crate::memory_map::Anchor;
 use crate::references::AnchorPoint;
+use crate::ruby_heap::RubyHeap;
 
 /// Maximum number of referrers shown for a leaked block.
 const MAX_REFERRERS: usize = 10;
@@ -51,6 +53,9 @@ pub(super) struct Step {
     address: Address,
     #[serde(flatten)]
     place: Place,
+    /// The label of the reference from the object before it in a chain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<String>,
 }
 
 impl Question {
@@ -72,7 +77,9 @@ impl Question {
         match chain_by_owner(analysis, node).or_else(|| chain(analysis, node)) {
             Some((point, chain)) => {
                 answer.anchor = Some(origin(analysis, point));
-                answer.chain = chain.into_iter().map(|node| step(analysis, node)).collect();
+                let steps = chain.iter().zip(labels(analysis, &chain));
+                let steps = steps.map(|(&node, label)| Step { label, ..step(analysis, node) });
+                answer.chain = steps.collect();
             }
             None => {
                 let graph = analysis.references().graph();
@@ -143,6 +150,22 @@ fn chain(analysis: &Analysis, node: u32) -> Option<(AnchorPoint, Vec<u32>)> {
     Some((point, chain))
 }
 
+/// The label of the reference to each object of a chain from the one before it. Blocks between the two are part of the first.
+fn labels(analysis: &Analysis, chain: &[u32]) -> Vec<Option<String>> {
+    let mut labels = vec![None; chain.len()];
+    let steps = chain.iter().enumerate();
+    let objects = steps.filter_map(|(place, &node)| Some((place, slot(analysis, node)?)));
+    let objects: Vec<(usize, u64)> = objects.collect();
+    if objects.len() < 2 {
+        return labels;
+    }
+    let heap = RubyHeap::new(analysis);
+    for pair in objects.windows(2) {
+        labels[pair[1].0] = dump::label(&heap, pair[0].1, pair[1].1);
+    }
+    labels
+}
+
 fn rank(anchor: Anchor) -> u8 {
     match anchor {
         Anchor::Static => 0,
@@ -165,5 +188,5 @@ fn origin(analysis: &Analysis, point: AnchorPoint) -> Origin {
 pub(super) fn step(analysis: &Analysis, node: u32) -> Step {
     let block = analysis.block(node).map(|block| block.address);
     let address = block.or_else(|| slot(analysis, node)).unwrap_or(0);
-    Step { address: Address(address), place: describe::place(analysis, address) }
+    Step { address: Address(address), place: describe::place(analysis, address), label: None }
 }

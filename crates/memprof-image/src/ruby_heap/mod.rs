@@ -16,7 +16,8 @@ mod strings;
 mod structs;
 mod values;
 
-use std::ops::Range;
+use std::ops::{Deref, Range};
+use std::sync::Arc;
 
 use memprof_dump::record::Kind;
 use rustc_hash::FxHashMap;
@@ -99,6 +100,12 @@ pub(crate) struct RubyHeap<'a> {
     pub memory: CachedImage<'a>,
     /// Whether the blocks are known.
     pub knows_blocks: bool,
+    learned: Arc<Learned>,
+}
+
+/// The facts about this build of Ruby and its slots, learned once for each image.
+#[derive(Debug, Default)]
+pub(crate) struct Learned {
     /// The type of each slot, 0 if it is empty.
     kinds: Vec<u8>,
     strings: strings::Layout,
@@ -109,29 +116,46 @@ pub(crate) struct RubyHeap<'a> {
     pub constants: Option<constants::Constants>,
 }
 
+impl Deref for RubyHeap<'_> {
+    type Target = Learned;
+
+    fn deref(&self) -> &Learned {
+        &self.learned
+    }
+}
+
 impl<'a> RubyHeap<'a> {
-    /// Learns the layouts.
+    /// Learns the layouts, unless they are known.
     pub fn new(analysis: &'a Analysis) -> RubyHeap<'a> {
         let mut heap = RubyHeap {
             analysis,
             memory: CachedImage::new(&analysis.image),
             knows_blocks: analysis.unknown_blocks().is_none(),
-            kinds: Vec::new(),
-            strings: strings::Layout::default(),
-            hashes: hashes::Layout::default(),
-            ids: None,
-            classes: classes::Classes::default(),
-            variables: instance_variables::Variables::default(),
-            constants: None,
+            learned: Arc::default(),
         };
-        heap.kinds = heap.read_kinds();
-        heap.strings = strings::Layout::learn(&heap);
-        heap.hashes = hashes::Layout::learn(&heap);
-        heap.ids = id_names::IdNames::find(&heap);
-        heap.classes = classes::Classes::learn(&heap);
-        heap.variables = instance_variables::Variables::learn(&heap);
-        heap.constants = constants::Constants::learn(&heap);
+        if let Some(learned) = analysis.learned.get() {
+            heap.learned = Arc::clone(learned);
+            return heap;
+        }
+        heap.learn(RubyHeap::read_kinds, |learned, kinds| learned.kinds = kinds);
+        heap.learn(strings::Layout::learn, |learned, strings| learned.strings = strings);
+        heap.learn(hashes::Layout::learn, |learned, hashes| learned.hashes = hashes);
+        heap.learn(id_names::IdNames::find, |learned, ids| learned.ids = ids);
+        heap.learn(classes::Classes::learn, |learned, classes| learned.classes = classes);
+        heap.learn(instance_variables::Variables::learn, |learned, found| {
+            learned.variables = found;
+        });
+        heap.learn(constants::Constants::learn, |learned, found| learned.constants = found);
+        let _ = analysis.learned.set(Arc::clone(&heap.learned));
         heap
+    }
+
+    /// Learns a fact with those before it.
+    fn learn<F>(&mut self, find: impl Fn(&Self) -> F, set: impl Fn(&mut Learned, F)) {
+        let found = find(self);
+        if let Some(learned) = Arc::get_mut(&mut self.learned) {
+            set(learned, found);
+        }
     }
 
     /// The facts that cannot be learned about this build of Ruby.

@@ -201,7 +201,8 @@ module Memprof
           line("It appears to be #{directly} #{ANCHORS.fetch(anchor[:anchor])} anchored.")
           from = origin(anchor)
           answer[:chain].each do |step|
-            line("#{from} references #{step_name(step)}.")
+            label = " through #{Printable.line(step[:label])}" if step[:label]
+            line("#{from} references #{step_name(step)}#{label}.")
             from = sentence(step)
           end
         end

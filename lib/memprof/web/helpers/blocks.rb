@@ -55,6 +55,13 @@ module Memprof
           link(text, step[:start] && block_url(step[:start]), class: "object")
         end
 
+        # A step with the name by which the object before it references it, if known.
+        def chain_step(step)
+          return memory_step(step) unless step[:label]
+
+          Html.join([tag(:span, step[:label], class: "label"), memory_step(step)], " ")
+        end
+
         def object_step(object)
           link(short(object[:text] || "#{object[:of_class] || object[:type]} at #{object[:object]}"),
             object[:text] && object_url(object[:object]), class: "object")
