@@ -115,7 +115,7 @@ module Memprof
         say = named.add(found, @labels, now, @hour)
         @pool.memory = named.content
         @pool.remove_old
-        say_later(say, named) unless say.empty?
+        say_later(say) unless say.empty?
       end
 
       def growths(workers, now)
@@ -127,20 +127,24 @@ module Memprof
       end
 
       # A copy of the process takes seconds, which the next interval does not wait for.
-      def say_later(leaks, named)
+      def say_later(leaks)
         own = @table.series
         wanted = leaks.map { |leak| [leak, own[[leak.file, leak.line, leak.class_name]]&.bytes&.last] }
         @search&.join
         @search = Thread.new do
-          wanted.map do |leak, bytes|
-            next leak if leak.holder || bytes.nil? || bytes.zero? || @holder.nil?
-
-            leak.with_holder(@holder.call(leak.file, leak.line, leak.class_name, bytes))
-          end
+          wanted.map { |leak, bytes| with_holder(leak, bytes) }
         end
         @search.report_on_exception = false
         @search.name = "memprof leak"
-        @named_in = named
+      end
+
+      # Once per leak; it is said without the holder if that can't be found.
+      def with_holder(leak, bytes)
+        return leak if leak.holder || bytes.nil? || bytes.zero? || @holder.nil?
+
+        leak.with_holder(@holder.call(leak.file, leak.line, leak.class_name, bytes))
+      rescue StandardError
+        leak
       end
 
       def finished
@@ -150,9 +154,6 @@ module Memprof
         @search = nil
         remember(leaks)
         leaks
-      rescue Error, SystemCallError, IOError
-        @search = nil
-        []
       end
 
       def remember(leaks)
@@ -161,6 +162,8 @@ module Memprof
           leaks.each { |leak| named.hold(leak) }
           @pool.memory = named.content
         end
+      rescue Error
+        nil # the directory is gone: the leak is said all the same
       end
     end
   end
