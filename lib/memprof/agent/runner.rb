@@ -27,10 +27,9 @@ module Memprof
       # Maximum seconds that the end of the process waits for the last interval.
       EXIT_PATIENCE = 2
       STOP_PATIENCE = 30
-      LEAKS = 100
       OFF = "MEMPROF_AGENT=off turns it off"
       LOCK = Mutex.new
-      private_constant :SETTLE, :EXIT_PATIENCE, :STOP_PATIENCE, :LEAKS, :OFF, :LOCK
+      private_constant :SETTLE, :EXIT_PATIENCE, :STOP_PATIENCE, :OFF, :LOCK
 
       @current = nil
 
@@ -80,7 +79,7 @@ module Memprof
         end
       end
 
-      attr_reader :settings, :automatic, :intervals, :leaks
+      attr_reader :settings, :automatic, :intervals
 
       def initialize(settings, automatic: false, clock: Clock)
         @settings = settings
@@ -105,6 +104,9 @@ module Memprof
         false
       end
 
+      # Those of this service that are known on this host, fastest first.
+      def leaks = @trends&.leaks || []
+
       def running? = @pid == Process.pid && !@ended && @thread&.alive? ? true : false
       def labels = @labels.to_h
 
@@ -112,6 +114,7 @@ module Memprof
       def stop
         end_thread(STOP_PATIENCE)
         Sampler.stop
+        close_trends
         @intervals = [].freeze
         @ended = true
       end
@@ -153,7 +156,6 @@ module Memprof
       end
 
       def leak(leak)
-        @leaks = [*@leaks, leak].last(LEAKS).freeze
         @log.warn(leak.to_s)
         publish("leak", leak: leak)
       end
@@ -167,7 +169,7 @@ module Memprof
         @wake = ConditionVariable.new
         @thread = nil
         @intervals = [].freeze
-        @leaks = [].freeze
+        @trends = nil
         @stopping = @last = @ended = @continue = @sampling = false
         @ledger = Ledger.new
         @cgroup = Cgroup.new
@@ -203,6 +205,7 @@ module Memprof
         @cpu = thread_cpu
         tick until wait(@schedule.wait)
         end_interval if @last
+        close_trends if @last
       rescue Error => e
         @log.warn("has switched itself off: #{e.message}")
       rescue StandardError, ScriptError, NoMemoryError => e
@@ -260,6 +263,7 @@ module Memprof
         @intervals = [*@intervals, interval].last(@settings[:intervals]).freeze
         publish("interval", interval: interval)
         Agent.subscriptions.each { |subscription| inform(subscription, interval) }
+        look_for_leaks(interval)
         return unless @budget.exceeded?(interval)
 
         raise Error, "it used #{@budget} (budget: #{@settings[:budget]})"
@@ -278,6 +282,20 @@ module Memprof
         before = @cpu
         @cpu = thread_cpu
         sampler.merge(cpu: sampler.fetch(:cpu) + @cpu - before)
+      end
+
+      def look_for_leaks(interval)
+        @trends ||= Native.quiet { Trends.open(@settings) }
+        Native.quiet { @trends.add(interval) }.each { |leak| leak(leak) }
+      rescue StandardError, ScriptError => e
+        failed(:trends, "the search for leaks", e)
+      end
+
+      # The process no longer counts as a worker.
+      def close_trends
+        @trends&.close
+      rescue StandardError
+        nil # its directory is gone
       end
 
       def inform(subscription, interval)

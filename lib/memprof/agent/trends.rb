@@ -3,6 +3,7 @@
 require_relative "../errors"
 require_relative "../native"
 require_relative "../paths"
+require_relative "directory"
 require_relative "leak"
 require_relative "trends/judgement"
 require_relative "trends/pool"
@@ -17,21 +18,27 @@ module Memprof
       autoload :Named, "#{__dir__}/trends/named"
       autoload :Published, "#{__dir__}/trends/published"
 
+      # Of the directory below that of the agent.
+      NAME = "trends"
       # Sites in the file of a process.
       SHARED = 128
       # Paths of frames whose owner is remembered.
       FRAMES = 4096
       FRAME = /\A(.+):(\d+):in /
-      private_constant :SHARED, :FRAMES, :FRAME
+      private_constant :NAME, :SHARED, :FRAMES, :FRAME
+
+      # As the agent's settings want it.
+      def self.open(settings) = new(directory: Directory.new(settings[:directory]).subdirectory(NAME).path)
 
       # `directory` is where the processes of a host share their series. `hour` are the seconds of an hour, fewer in
       # tests. `holder` finds what retains a site; nil leaves that unknown.
       def initialize(directory:, hour: 3600.0, sites: 256, holder: Holder.method(:find))
         @hour = hour
-        @sites = sites
         @holder = holder
         @pool = Pool.new(directory, hour: hour)
-        begin_anew
+        @table = SeriesTable.new(sites: sites, hour: hour)
+        @owners = {}
+        @leaks = [].freeze
       end
 
       # Leaks of this service that are known in any process of the host.
@@ -42,15 +49,12 @@ module Memprof
         say = finished
         @labels = interval.labels
         time = interval.started_at.to_f + interval.duration
-        complete(time) if @table.add(time, live(interval))
+        complete(time) if @table.add(time, live(interval), interval.duration)
         say
       end
 
-      # The series are the parent's.
-      def after_fork
-        @pool.after_fork
-        begin_anew
-      end
+      # Removes the file of this process: it no longer counts as a worker.
+      def close = @pool.withdraw
 
       # Waits until leaks that were found have their holder, and returns them.
       def flush(seconds = 0)
@@ -59,13 +63,6 @@ module Memprof
       end
 
       private
-
-      def begin_anew
-        @table = SeriesTable.new(sites: @sites, hour: @hour)
-        @owners = {}
-        @leaks = [].freeze
-        @search = nil
-      end
 
       def complete(time)
         @pool.publish(Published.content(@table, @labels, SHARED))

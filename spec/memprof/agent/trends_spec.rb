@@ -102,11 +102,11 @@ RSpec.describe Memprof::Agent::Trends do
     expect(run(trends(holder: nil), 100..160)).to be_empty
   end
 
-  it "has nothing of the parent in a child" do
+  it "no longer counts as a worker when it is closed" do
     leaking = trends
-    run(leaking, 0..30)
-    leaking.after_fork
-    expect(leaking.leaks).to be_empty
-    expect(run(leaking, 31..50)).to be_empty
+    run(leaking, 0..3)
+    expect(Dir.children(directory).grep(/trends-\d/).size).to eq(1)
+    leaking.close
+    expect(Dir.children(directory).grep(/trends-\d/)).to be_empty
   end
 end

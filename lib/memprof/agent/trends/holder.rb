@@ -5,6 +5,7 @@ require "rbconfig"
 require_relative "../../clock"
 require_relative "../../native"
 require_relative "../../errors"
+require_relative "../cgroup"
 
 module Memprof
   module Agent
@@ -59,7 +60,7 @@ module Memprof
           # Bytes that this process may still use; nil if that is unknown.
           def free_memory
             system = File.read("/proc/meminfo")[/^MemAvailable:\s+(\d+) kB/, 1]
-            [system && system.to_i * 1024, *group_room].compact.min
+            [system && system.to_i * 1024, Cgroup.new.state&.free].compact.min
           rescue SystemCallError
             nil
           end
@@ -71,24 +72,6 @@ module Memprof
             !free.nil? && free >= ROOM * File.read("/proc/self/statm").split[1].to_i * 4096
           rescue SystemCallError
             false
-          end
-
-          # What the cgroups of this process leave, from its own to the root.
-          def group_room
-            path = File.read("/proc/self/cgroup")[/^0::(.*)$/, 1] or return []
-            rooms = []
-            until path == "/" || path.empty?
-              rooms << room_of("/sys/fs/cgroup#{path}")
-              path = File.dirname(path)
-            end
-            rooms.compact
-          end
-
-          def room_of(group)
-            most = File.read("#{group}/memory.max")
-            Integer(most) - Integer(File.read("#{group}/memory.current")) unless most.start_with?("max")
-          rescue SystemCallError, ArgumentError
-            nil
           end
 
           def paths(heap, where) = heap.merged_paths(where: where, limit: PATHS)[:rows]

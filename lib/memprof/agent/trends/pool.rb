@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "fileutils"
 require "json"
 require "securerandom"
 require_relative "../../errors"
@@ -27,14 +28,11 @@ module Memprof
         def initialize(directory, hour: 3600.0)
           @directory = File.expand_path(directory)
           @hour = hour
+          @name = "trends-#{Process.pid}-#{SecureRandom.hex(4)}.json"
           create
-          @name = file_name
         end
 
         attr_reader :directory
-
-        # The child of a fork has a file of its own.
-        def after_fork = @name = file_name
 
         def publish(content) = write(@name, content)
 
@@ -88,12 +86,10 @@ module Memprof
 
         private
 
-        def file_name = "trends-#{Process.pid}-#{SecureRandom.hex(4)}.json"
-
         def path(name) = File.join(@directory, name)
 
+        # Below a directory that exists, or that is created for it.
         def create
-          require "fileutils"
           FileUtils.mkdir_p(File.dirname(@directory), mode: 0o700)
           begin
             Dir.mkdir(@directory, 0o700)

@@ -43,10 +43,10 @@ module Memprof
           forget_sums
         end
 
-        # Adds what was alive at `time`: bytes, variance and the sum of bytes times age by site. Returns true if that
-        # completed a point. A gap or a clock that jumped begins all series anew.
-        def add(time, live)
-          clear if @ended && (time <= @ended || time - @ended > @step * 3)
+        # Adds what was alive at `time`, the end of an interval: bytes, variance and the sum of bytes times age by
+        # site. Returns true if that completed a point. A gap or a clock that jumped begins all series anew.
+        def add(time, live, interval = @step)
+          clear if @ended && (time <= @ended || time - @ended > [@step, interval].max * 3)
           @ended = time
           @started ||= time
           @began ||= time
