@@ -128,9 +128,7 @@ module Memprof
         own = @table.series
         wanted = leaks.map { |leak| [leak, own[[leak.file, leak.line, leak.class_name]]&.bytes&.last] }
         @search&.join
-        @search = Thread.new do
-          wanted.map { |leak, bytes| with_holder(leak, bytes) }
-        end
+        @search = Thread.new { Native.quiet { wanted.map { |leak, bytes| with_holder(leak, bytes) } } }
         @search.report_on_exception = false
         @search.name = "memprof leak"
       end
