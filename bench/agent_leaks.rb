@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# How long does a leak take to be named by the agent, and how often does it name one in a healthy app?
+# How soon does the agent name a leak, and how often does it name one in a healthy app?
 
 require_relative "support"
 require "zlib"
@@ -13,7 +13,7 @@ class Replay
   PER_HOUR = 12
   HOURS = 24
   STEPS = HOURS * PER_HOUR
-  # Garbage of all workers per hour: the recorded app, whose time is compressed, stands for one that is larger.
+  # Garbage of all workers per hour: the recorded app, whose time is compressed, stands for a larger one.
   GARBAGE = 2e9
   # Bytes of an object of garbage, on average.
   OBJECT = 100
@@ -23,7 +23,10 @@ class Replay
 
   # One worker's series: what the sampler estimates at each step, by site.
   Worker = Struct.new(:columns)
-  Column = Struct.new(:fine, :coarse)
+  # Points as the table has them: fine ones, and the means of four.
+  Column = Struct.new(:fine, :coarse) do
+    def self.of(points) = new(points, points.each_slice(4).map { |four| four.sum / four.size })
+  end
 
   Judgement = Memprof::Agent::Trends::Judgement
   Series = Memprof::Agent::Trends::SeriesTable::Series
@@ -48,7 +51,7 @@ class Replay
     end
     columns[["leak.rb", 1, "String"]] = leak_series(leak, random) if leak
     columns.compact!
-    Worker.new(columns.transform_values { |rows| rows.map { |row| column(row) } })
+    Worker.new(columns.transform_values { |rows| rows.map { |row| Column.of(row) } })
   end
 
   # Steps by which a worker can start later in the record.
@@ -76,7 +79,10 @@ class Replay
       next if sampled.zero?
 
       gone = [gone - offset, STEPS + 1].min
-      [[born, sampled], [gone, -sampled]].each { |step, more| changes[step] += more and births[step] += more * born }
+      [[born, sampled], [gone, -sampled]].each do |step, more|
+        changes[step] += more
+        births[step] += more * born
+      end
     end
     sums(changes, births, size) if changes.any? { |change| !change.zero? }
   end
@@ -92,9 +98,6 @@ class Replay
     end
     rows.transpose
   end
-
-  # Points as the table has them: fine ones, and the means of four.
-  def column(row) = Column.new(row, row.each_slice(4).map { |points| points.sum / points.size })
 
   def poisson(mean, random)
     return [(mean + Math.sqrt(mean) * normal(random)).round, 0].max if mean > 30
@@ -119,7 +122,7 @@ class Replay
     def initialize(workers)
       @workers = workers
       @sites = workers.flat_map { |worker| worker.columns.keys }.uniq
-      @times = column(Replay::STEPS) { Array.new(Replay::STEPS) { |step| FIRST + (step + 1) * 300.0 } }
+      @times = Column.of(Array.new(STEPS) { |step| FIRST + (step + 1) * 300.0 })
     end
 
     # The hours until sites are named, by site.
@@ -139,14 +142,13 @@ class Replay
       times = points(@times, steps)
       tracks = @workers.map do |worker|
         columns = worker.columns[site]
-        Judgement::Track.new(FIRST, times, columns && Series.new(*columns.map { |column| points(column, steps) }))
+        series = Series.new(*columns.map { |column| points(column, steps) }) if columns
+        Judgement::Track.new(FIRST, times, series)
       end
       Judgement.of(tracks, times.last)
     end
 
     def sum(site, step) = @workers.sum { |worker| worker.columns[site]&.first&.fine&.at(step) || 0 }
-
-    def column(_) = yield.then { |row| Column.new(row, row.each_slice(4).map { |points| points.sum / points.size }) }
 
     # The points that a table has after so many steps.
     def points(column, steps)
@@ -157,7 +159,7 @@ class Replay
 end
 
 if $PROGRAM_NAME == __FILE__
-  Bench.title("How long does a leak take to be named by the agent, and how often does it name one in a healthy app?")
+  Bench.title("How soon does the agent name a leak, and how often does it name one in a healthy app?")
   random = Random.new(Integer(ENV.fetch("SEED", "1")))
   # Workers are drawn some times, and days are combinations of them.
   drawn = Bench.size(40, 10)
@@ -178,7 +180,7 @@ if $PROGRAM_NAME == __FILE__
     Replay::Day.new(workers).named.fetch(["leak.rb", 1, "String"], Float::INFINITY)
   end.sort
   Bench.table(Bench::LIMITS, [
-    Bench.limit("a leak of 20 MiB/h in 2 GB/h of garbage: named after, median", times[times.size / 2], 6, 1, " h"),
+    Bench.limit("20 MiB/h in 2 GB/h of garbage: named after, median", times[times.size / 2], 6, 1, " h"),
     Bench.limit("worst of #{times.size} runs", times.last, 6, 1, " h"),
     Bench.limit("false alarms in #{Memprof::Units.count(days)} healthy days of 8 workers", alarms.sum, 1, 0)
   ])

@@ -1,8 +1,9 @@
 # frozen_string_literal: true
 
-# A Rails app without a leak, with all that resembles one: caches that fill over hours, sessions that expire, a queue that
-# fills by day and drains by night, buffers that are flushed, tables filled on first use. Run as a program, it
-# records which objects are alive every five minutes of its own, compressed, time: with ObjectSpace, not with memprof.
+# A Rails app without a leak, with all that resembles one: caches that fill over hours, sessions that expire,
+# a queue that fills by day and drains by night, buffers that are flushed, tables filled on first use. Run as
+# a program, it records which objects are alive every five minutes of its own, compressed, time: with
+# ObjectSpace, not with memprof.
 #
 #     ruby bench/support/healthy_app.rb FILE SEED START_HOUR HOURS
 
@@ -28,9 +29,18 @@ class HealthyApp
     @random = random
     @start = hour * PER_HOUR
     @step = 0
-    @lru, @sessions, @carts, @fragments = {}, {}, {}, {}
-    @queue, @pool, @log, @minutes = [], [], [], []
-    @memo, @strings, @rates, @statements = {}, {}, {}, {}
+    @lru = {}
+    @sessions = {}
+    @carts = {}
+    @fragments = {}
+    @queue = []
+    @pool = []
+    @log = []
+    @minutes = []
+    @memo = {}
+    @strings = {}
+    @rates = {}
+    @features = {}
   end
 
   # Five minutes.
@@ -56,7 +66,9 @@ class HealthyApp
     session(now)
     cart(now) if @random.rand < 0.15
     fragment(popular(400), now)
-    @random.rand(3).times { @queue << Job.new(@random.rand(1 << 40), { "order" => "o" * 60, "at" => now }, now) }
+    @random.rand(3).times do
+      @queue << Job.new(@random.rand(1 << 40), { "order" => "o" * 60, "at" => now }, now)
+    end
     label("customer-#{popular(3000)}")
     settings(popular(600))
     connection
@@ -90,7 +102,9 @@ class HealthyApp
 
   def label(text) = @strings[text] ||= text.dup
 
-  def settings(key) = @memo[key] ||= { "key" => key.to_s, "values" => Array.new(6) { |index| "value #{index}" } }
+  def settings(key)
+    @memo[key] ||= { "key" => key.to_s, "values" => Array.new(6) { |index| "value #{index}" } }
+  end
 
   def connection
     return if @pool.size >= 16 || @random.rand > 0.01
@@ -100,7 +114,7 @@ class HealthyApp
 
   # Code that is loaded when it is first used.
   def feature(number)
-    @statements[number] ||= Class.new { 20.times { |index| define_method("action#{index}") { index } } }
+    @features[number] ||= Class.new { 20.times { |index| define_method("action#{index}") { index } } }
   end
 
   def background(now)
@@ -109,7 +123,9 @@ class HealthyApp
     @carts.delete_if { |_, cart| cart.until < now }
     @minutes.concat(Array.new(10) { |index| { at: now, value: index.to_f.to_s } })
     @minutes.shift(10) if @minutes.size > 10 * 24 * PER_HOUR / 8
-    @rates = Array.new(300) { |number| ["currency#{number}", number.to_s] }.to_h if (now % (6 * PER_HOUR)).zero?
+    return unless (now % (6 * PER_HOUR)).zero?
+
+    @rates = Array.new(300) { |number| ["currency#{number}", number.to_s] }.to_h
   end
 end
 
@@ -156,7 +172,10 @@ class Recording
 
   private
 
-  def largest(place) = place.cells.each_value.flat_map(&:to_a).group_by(&:first).map { |_, all| all.sum(&:last) }.max
+  # The most objects that were alive at a time.
+  def largest(place)
+    place.cells.values.reduce { |all, counts| all.merge(counts) { |_, a, b| a + b } }.values.max
+  end
 
   def mean(place) = place.bytes.fdiv(place.objects).round
 

@@ -35,14 +35,15 @@ module Memprof
       attr_reader :release
       # @return [String, nil] the first release in which the site grew; nil if no earlier one was observed
       attr_reader :since
-      # @return [String, nil] what retains the objects, as `PageCache::PAGES -> Hash[*]`; nil if that is unknown
+      # @return [String, nil] what retains the objects, as `PageCache::PAGES -> Hash[*]`; nil if that is
+      #   unknown
       attr_reader :holder
       # @return [Time] when it was named
       attr_reader :named_at
 
       # @api private
-      def initialize(file:, line:, class_name:, bytes_per_hour:, error:, hours:, workers:, service:, release: nil,
-        since: nil, holder: nil, named_at: Time.now)
+      def initialize(file:, line:, class_name:, bytes_per_hour:, error:, hours:, workers:, service:,
+        release: nil, since: nil, holder: nil, named_at: Time.now)
         @file = Printable.utf8(file).freeze
         @line = line
         @class_name = Printable.utf8(class_name).freeze
@@ -83,8 +84,8 @@ module Memprof
       #   Memprof::Agent.leaks.map(&:to_h)
       def to_h
         {
-          file: file, line: line, class: class_name, bytes_per_hour: bytes_per_hour, error: error, hours: hours,
-          workers: workers, service: service, release: release, since: since, holder: holder,
+          file: file, line: line, class: class_name, bytes_per_hour: bytes_per_hour, error: error,
+          hours: hours, workers: workers, service: service, release: release, since: since, holder: holder,
           named_at: named_at.to_f
         }
       end

@@ -11,8 +11,8 @@ require_relative "trends/series_table"
 
 module Memprof
   module Agent
-    # Names the sites that leak, from interval to interval: each process records how many bytes of each site are alive,
-    # and one process on the host judges the sums of all that belong to a service.
+    # Names the sites that leak, from interval to interval: each process records how many bytes of each site
+    # are alive, and one process on the host judges the sums of all that belong to a service.
     class Trends
       autoload :Holder, "#{__dir__}/trends/holder"
       autoload :Named, "#{__dir__}/trends/named"
@@ -30,8 +30,8 @@ module Memprof
       # As the agent's settings want it.
       def self.open(settings) = new(directory: Directory.new(settings[:directory]).subdirectory(NAME).path)
 
-      # `directory` is where the processes of a host share their series. `hour` are the seconds of an hour, fewer in
-      # tests. `holder` finds what retains a site; nil leaves that unknown.
+      # `directory` is where the processes of a host share their series. `hour` are the seconds of an hour,
+      # fewer in tests. `holder` finds what retains a site; nil leaves that unknown.
       def initialize(directory:, hour: 3600.0, sites: 256, holder: Holder.method(:find))
         @hour = hour
         @holder = holder
@@ -73,12 +73,15 @@ module Memprof
       # Bytes, their variance, and bytes times age, by site.
       def live(interval)
         live = {}
+        ages = interval.ages
+        # If none is older than nothing, they were not measured.
+        ages = [] unless ages.any? { |mean, _| mean&.positive? }
         interval.report.sites.each_with_index do |site, index|
           bytes = site.retained_bytes
           next if bytes.zero?
 
           error = interval.errors[index]&.at(3) || 0.0
-          age = interval.ages[index]&.first
+          age = ages[index]&.first
           sum = (live[place(site)] ||= [0, 0.0, 0.0])
           sum[0] += bytes
           sum[1] += error * error
@@ -117,7 +120,7 @@ module Memprof
 
       def growths(workers, now)
         workers.flat_map { |worker| worker.series.keys }.uniq.filter_map do |site|
-          tracks = workers.map { |worker| Judgement::Track.new(worker.started, worker.times, worker.series[site]) }
+          tracks = workers.map { |worker| worker.track(site) }
           growth = Judgement.of(tracks, now, @hour)
           [site, growth] if growth
         end

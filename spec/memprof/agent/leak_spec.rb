@@ -21,7 +21,8 @@ RSpec.describe Memprof::Agent::Leak do
   end
 
   it "says what is unknown in its data" do
-    expect(leak.to_h).to include(holder: nil, release: nil, since: nil, workers: [8, 8], class: "String", line: 47)
+    expect(leak.to_h)
+      .to include(holder: nil, release: nil, since: nil, workers: [8, 8], class: "String", line: 47)
   end
 
   it "is compared by value" do

@@ -10,8 +10,9 @@ require_relative "../cgroup"
 module Memprof
   module Agent
     class Trends
-      # What retains the objects of a leak, according to one copy of this process. The process is paused only for the
-      # fork; another Ruby reads the copy's dump from a pipe, so neither memory nor time of this process is used.
+      # What retains the objects of a leak, according to one copy of this process. The process is paused only
+      # for the fork; another Ruby reads the copy's dump from a pipe, so neither memory nor time of this
+      # process is used.
       module Holder
         LIBRARY = File.expand_path("../../..", __dir__)
         # Seconds for dump and answer.

@@ -5,10 +5,11 @@ require_relative "../../native"
 module Memprof
   module Agent
     class Trends
-      # Whether a site leaks, according to the live bytes of all workers. Estimates add up, so a leak that is too
-      # small to be seen in one worker is seen in eight. All of this must hold in a window of hours:
+      # Whether a site leaks, according to the live bytes of all workers. Estimates add up, so a leak that is
+      # too small to be seen in one worker is seen in eight. All of this must hold in a window of hours:
       #
-      # 1. The trend of Theil and Sen is positive beyond doubt, has not slowed down and still reaches new maxima
+      # 1. The trend of Theil and Sen is positive beyond doubt, has not slowed down and still reaches new
+      # maxima
       #    (crates/memprof-profile/src/growth.rs).
       # 2. The gain is larger than six standard errors, those of sampling and the scatter about the line. An
       #    error of sampling lasts as long as the objects do, so averaging does not remove it.
@@ -27,25 +28,25 @@ module Memprof
         SIGMAS = 6
         # Bytes per hour in all workers.
         LEAST = 1 << 20
-        # Shares: of a third's part of the gain, of the rate before, of the age that the gain would have, and of that
-        # which all would have.
+        # Shares: of a third's part of the gain, of the rate before, of the age that the gain would have, and
+        # of that which all would have.
         THIRD = 0.5
         PACE = 0.7
         GAIN_AGES = 0.75
         ALL_AGES = 0.35
-        private_constant :WINDOWS, :WITHOUT_AGES, :WARM_UP, :SEGMENTS, :SIGMAS, :LEAST, :THIRD, :PACE, :GAIN_AGES,
-          :ALL_AGES
+        private_constant :WINDOWS, :WITHOUT_AGES, :WARM_UP, :SEGMENTS, :SIGMAS, :LEAST, :THIRD, :PACE,
+          :GAIN_AGES, :ALL_AGES
 
-        # What one worker observed of a site: `started` is when it was first observed by an agent, `times` are those of
-        # the {SeriesTable::Series}.
+        # What one worker observed of a site: `started` is when it was first observed by an agent, `times` are
+        # those of the {SeriesTable::Series}.
         Track = Struct.new(:started, :times, :series)
 
-        # The verdict on a growing site: bytes per hour in all workers with the standard error, hours of growth, and
-        # the numbers of workers in which it grows and of all.
+        # The verdict on a growing site: bytes per hour in all workers with the standard error, hours of
+        # growth, and the numbers of workers in which it grows and of all.
         Growth = Struct.new(:rate, :error, :hours, :growing, :workers)
 
-        # The growth in the longest window, or nil. A track without a series is that of a worker that does not have the
-        # site.
+        # The growth in the longest window, or nil. A track without a series is that of a worker that does not
+        # have the site.
         def self.of(tracks, now, hour = 3600.0) = new(tracks, now, hour).growth
 
         # Up to the last point that all of them have.
@@ -86,7 +87,8 @@ module Memprof
         end
 
         def ageing?(window)
-          window.ageing >= GAIN_AGES * window.gain_over_time && window.ageing >= ALL_AGES * window.bytes_over_time
+          least = [GAIN_AGES * window.gain_over_time, ALL_AGES * window.bytes_over_time].max
+          window.ageing >= least
         end
 
         def steady?(window, tracks, hours)
@@ -130,7 +132,9 @@ module Memprof
 
             columns = @tracks.map { |track| track.series&.ages }
             unknown = columns.any? { |column| column && column.last.nil? }
-            @ages = unknown ? nil : sums(@tracks.zip(columns).map { |track, column| at_times(track.times, column) })
+            @ages = unknown ? nil : sums(@tracks.zip(columns).map { |track, column|
+                                           at_times(track.times, column)
+                                         })
           end
 
           def counts = @bytes.map { |bytes| [bytes.round, 0].max }
@@ -168,15 +172,17 @@ module Memprof
 
           def mean(numbers) = numbers.sum / numbers.size
 
-          # The variance of the gain that the distances from the line show, which also has what sampling does not
-          # explain: garbage that waits for the GC.
+          # The variance of the gain that the distances from the line show, which also has what sampling does
+          # not explain: garbage that waits for the GC.
           def scatter
             return 0.0 if @bytes.size < 8
 
             middle = (@bytes.size - 1) / 2.0
             slope = gain / (@bytes.size - 1)
             level = mean(@bytes)
-            squares = @bytes.each_with_index.sum { |bytes, index| (bytes - level - (index - middle) * slope)**2 }
+            squares = @bytes.each_with_index.sum { |bytes, index|
+              (bytes - level - (index - middle) * slope)**2
+            }
             squares / (@bytes.size - 2) * 2 / quarter * scale**2
           end
 

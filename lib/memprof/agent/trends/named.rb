@@ -5,8 +5,8 @@ require_relative "../leak"
 module Memprof
   module Agent
     class Trends
-      # What was named on this host, and which releases were observed for how long: so a restart or a deploy does not
-      # name a leak again, and a new leak has the release that brought it.
+      # What was named on this host, and which releases were observed for how long: so a restart or a deploy
+      # does not name a leak again, and a new leak has the release that brought it.
       class Named
         # A leak is repeated after a day, or if its rate has doubled.
         DAY = 24
@@ -34,7 +34,8 @@ module Memprof
 
         def content
           {
-            decided: @decided.to_a.last(RELEASES).to_h, releases: @releases.last(RELEASES), leaks: @leaks.last(LEAKS)
+            decided: @decided.to_a.last(RELEASES).to_h, releases: @releases.last(RELEASES),
+            leaks: @leaks.last(LEAKS)
           }
         end
 
@@ -101,9 +102,8 @@ module Memprof
         def number?(value) = value.is_a?(Numeric) && value.finite?
 
         def known((file, line, class_name), service)
-          @leaks.find do |row|
-            row["service"] == service.to_s && row["line"] == line && row["file"] == file && row["class"] == class_name
-          end
+          wanted = [service.to_s, file, line, class_name]
+          @leaks.find { |row| row.values_at("service", "file", "line", "class") == wanted }
         end
 
         def release_row(service, release)
@@ -130,7 +130,9 @@ module Memprof
 
         # This release, if another one was observed for long enough without this leak.
         def since(labels)
-          others = @releases.select { |row| row["service"] == labels[:service].to_s && row["release"] != labels[:release] }
+          others = @releases.select { |row|
+            row["service"] == labels[:service].to_s && row["release"] != labels[:release]
+          }
           labels[:release] if others.any? { |row| row["hours"] >= ENOUGH }
         end
 
@@ -139,8 +141,8 @@ module Memprof
           began = now - growth.hours * hour
           row["began_at"] = began if row["seen_at"].nil? || row["seen_at"] < began || began < row["began_at"]
           row.update(
-            "bytes_per_hour" => growth.rate, "error" => growth.error, "workers" => [growth.growing, growth.workers],
-            "release" => labels[:release], "seen_at" => now, "hours" => (now - row["began_at"]) / hour
+            "bytes_per_hour" => growth.rate, "error" => growth.error,
+            "workers" => [growth.growing, growth.workers], "release" => labels[:release], "seen_at" => now, "hours" => (now - row["began_at"]) / hour
           )
         end
 
@@ -150,9 +152,10 @@ module Memprof
 
         def leak(row)
           Leak.new(
-            file: row["file"], line: row["line"], class_name: row["class"], bytes_per_hour: row["bytes_per_hour"].to_f,
-            error: row["error"].to_f, hours: row["hours"].to_f, workers: row["workers"], service: row["service"],
-            release: row["release"], since: row["since"], holder: row["holder"], named_at: Time.at(row["named_at"])
+            file: row["file"], line: row["line"], class_name: row["class"], service: row["service"],
+            bytes_per_hour: row["bytes_per_hour"].to_f, error: row["error"].to_f, hours: row["hours"].to_f,
+            workers: row["workers"], release: row["release"], since: row["since"], holder: row["holder"],
+            named_at: Time.at(row["named_at"])
           )
         end
       end

@@ -9,8 +9,9 @@ require_relative "../../output"
 module Memprof
   module Agent
     class Trends
-      # The files by which the processes of a host see each other's series: one per process, and one with the leaks
-      # that were named. They are in a directory that only this user can enter; nothing else in it is believed.
+      # The files by which the processes of a host see each other's series: one per process, and one with the
+      # leaks that were named. They are in a directory that only this user can enter; nothing else in it is
+      # believed.
       class Pool
         FORMAT = "memprof-trends"
         VERSION = 1
@@ -105,7 +106,8 @@ module Memprof
           stat = File.lstat(@directory)
           return if stat.directory? && stat.uid == Process.euid && (stat.mode & 0o077).zero?
 
-          raise Error, "cannot share trends in #{@directory}: it must be a directory of this user, with mode 0700"
+          raise Error,
+            "cannot share trends in #{@directory}: it must be a directory of this user, with mode 0700"
         end
 
         def own?(stat) = stat.file? && stat.uid == Process.euid && stat.nlink == 1

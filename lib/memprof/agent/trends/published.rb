@@ -12,10 +12,11 @@ module Memprof
         FRESH = 0.3
         private_constant :SITES, :POINTS, :NAME, :FRESH
 
-        attr_reader :started, :times, :series
+        attr_reader :times, :series
 
         class << self
-          # The content of a file: the largest sites of a table. Not the growing ones: sums over those would grow.
+          # The content of a file: the largest sites of a table. Not the growing ones: sums over those would
+          # grow.
           def content(table, labels, most)
             sites = table.series.max_by(most) { |_, series| series.bytes.last }
             {
@@ -46,6 +47,9 @@ module Memprof
           @sites = content["sites"]
         end
 
+        # What it says of a site.
+        def track(site) = Judgement::Track.new(@started, @times, @series[site])
+
         # Whether it has the form that {content} gives it. Another process may have written anything.
         def valid?
           return false unless number?(@started) && numbers?(@times) && @times.any? && @sites.is_a?(Array)
@@ -60,15 +64,21 @@ module Memprof
           return false unless site.is_a?(Array) && site.size == 6
 
           file, line, class_name, *columns = site
-          [file, class_name].all? { |name| name.is_a?(String) && name.bytesize <= NAME } && line.is_a?(Integer) &&
+          [file, class_name].all? { |name|
+            name.is_a?(String) && name.bytesize <= NAME
+          } && line.is_a?(Integer) &&
             columns.all? { |column| column?(column) }
         end
 
         def column?(column)
-          column.is_a?(Array) && column.size == @times.size && column.all? { |number| number.nil? || number?(number) }
+          column.is_a?(Array) && column.size == @times.size && column.all? { |number|
+            number.nil? || number?(number)
+          }
         end
 
-        def numbers?(list) = list.is_a?(Array) && list.size <= POINTS && list.all? { |number| number?(number) }
+        def numbers?(list) = list.is_a?(Array) && list.size <= POINTS && list.all? { |number|
+                               number?(number)
+                             }
 
         def number?(value) = value.is_a?(Numeric) && value.finite? && value.between?(0, 1e15)
 

@@ -3,8 +3,8 @@
 module Memprof
   module Agent
     class Trends
-      # The live bytes of the largest sites over the last hours, in bounded memory: a point every five minutes for
-      # the last three hours, and one every twenty minutes before that. All series share their times.
+      # The live bytes of the largest sites over the last hours, in bounded memory: a point every five minutes
+      # for the last three hours, and one every twenty minutes before that. All series share their times.
       class SeriesTable
         # Points per hour, and how many of them are stored.
         PER_HOUR = 12
@@ -12,15 +12,15 @@ module Memprof
         COARSE = 60
         # So many points become one when they are older.
         MERGED = 4
-        # A new site replaces the smallest one if it has this many times its bytes: sites of similar size would
-        # otherwise take turns, and none would have a history.
+        # A new site replaces the smallest one if it has this many times its bytes: sites of similar size
+        # would otherwise take turns, and none would have a history.
         LARGER = 1.5
         # Sites with less are not stored.
         LEAST_BYTES = 16 << 10
         private_constant :FINE, :COARSE, :MERGED, :LARGER
 
-        # Live bytes, their standard errors and the sum of bytes times age (nil if ages are unknown) at each time of
-        # the table; nil where the site was not observed.
+        # Live bytes, their standard errors and the sum of bytes times age (nil if ages are unknown) at each
+        # time of the table; nil where the site was not observed.
         Series = Struct.new(:bytes, :errors, :ages)
 
         # Times of the points, and of the first observation.
@@ -33,7 +33,7 @@ module Memprof
         end
 
         # Sites as `[file, line, class]` and their {Series}.
-        def series = @series
+        attr_reader :series
 
         def clear
           @times = []
@@ -43,8 +43,9 @@ module Memprof
           forget_sums
         end
 
-        # Adds what was alive at `time`, the end of an interval: bytes, variance and the sum of bytes times age by
-        # site. Returns true if that completed a point. A gap or a clock that jumped begins all series anew.
+        # Adds what was alive at `time`, the end of an interval: bytes, variance and the sum of bytes times
+        # age by site. Returns true if that completed a point. A gap or a clock that jumped begins all series
+        # anew.
         def add(time, live, interval = @step)
           clear if @ended && (time <= @ended || time - @ended > [@step, interval].max * 3)
           @ended = time

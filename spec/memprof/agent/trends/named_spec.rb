@@ -75,6 +75,7 @@ RSpec.describe Memprof::Agent::Trends::Named do
       row.merge("file" => 5), row.merge("named_rate" => "x")]
     named = described_class.new(good.merge("leaks" => bad + [row], "releases" => ["x", { "hours" => 1 }]))
     expect(named.leaks("shop").size).to eq(1)
-    expect(described_class.new({ "leaks" => 1, "releases" => nil, "decided" => [] }).leaks("shop")).to be_empty
+    broken = described_class.new({ "leaks" => 1, "releases" => nil, "decided" => [] })
+    expect(broken.leaks("shop")).to be_empty
   end
 end
