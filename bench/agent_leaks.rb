@@ -32,7 +32,8 @@ class Replay
   Series = Memprof::Agent::Trends::SeriesTable::Series
 
   def self.all
-    Marshal.load(Zlib.inflate(File.binread(FILE))).map { |record| new(record) } # rubocop:disable Security/MarshalLoad
+    records = Marshal.load(Zlib.inflate(File.binread(FILE))) # rubocop:disable Security/MarshalLoad
+    records.map { |record| new(record) }
   end
 
   def initialize(record)

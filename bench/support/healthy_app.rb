@@ -1,18 +1,24 @@
 # frozen_string_literal: true
 
-# A Rails app without a leak, with all that resembles one: caches that fill over hours, sessions that expire,
-# a queue that fills by day and drains by night, buffers that are flushed, tables filled on first use. Run as
-# a program, it records which objects are alive every five minutes of its own, compressed, time: with
-# ObjectSpace, not with memprof.
+# An app without a leak, with all that resembles one: caches that fill over hours, sessions that expire, a queue
+# that fills by day and drains by night, buffers that are flushed, tables filled on first use. Run as a program,
+# it records which objects are alive every five minutes of its own, compressed, time: with ObjectSpace, not with
+# memprof. Each five minutes have a full GC, as in an app that allocates hundreds of megabytes in them.
 #
 #     ruby bench/support/healthy_app.rb FILE SEED START_HOUR HOURS
 
+require "erb"
+require "json"
 require "objspace"
-require "zlib"
-require_relative "shop"
 
-# The parts of the app that retain objects.
+# Requests, and the parts of the app that retain objects.
 class HealthyApp
+  PAGE = ERB.new(<<~HTML)
+    <h1><%= customer %></h1>
+    <% orders.each do |order| %>
+      <tr><td>Order <%= order["id"] %></td><td><%= format("$%.2f", order["cents"] / 100.0) %></td></tr>
+    <% end %>
+  HTML
   PER_HOUR = 12
   Session = Struct.new(:id, :user, :items, :until)
   Cart = Struct.new(:id, :lines, :until)
@@ -61,7 +67,7 @@ class HealthyApp
   def popular(number) = (number**@random.rand).to_i
 
   def visit(now)
-    request(Shop)
+    page("customer #{@random.rand(3000)}")
     product(popular(20_000))
     session(now)
     cart(now) if @random.rand < 0.15
@@ -75,6 +81,13 @@ class HealthyApp
     @log << "GET /orders #{@random.rand(1 << 30)} 200 in #{@random.rand(90)} ms"
     @log.clear if @log.size > 800
     feature(popular(120))
+  end
+
+  # Garbage.
+  def page(customer)
+    rows = Array.new(20) { |id| { "id" => id, "customer" => customer, "cents" => @random.rand(100_000) } }
+    orders = JSON.parse(JSON.generate(rows))
+    PAGE.result_with_hash(customer: customer, orders: orders)
   end
 
   def product(id)
@@ -145,7 +158,7 @@ class Recording
 
   # Objects of this step have a generation from here on.
   def begin_step
-    GC.start(full_mark: false)
+    GC.start
     @marks << GC.count
   end
 
@@ -215,7 +228,6 @@ end
 if $PROGRAM_NAME == __FILE__
   path, seed, hour, hours = ARGV
   random = Random.new(Integer(seed))
-  20.times { request(Shop) }
   ObjectSpace.trace_object_allocations_start
   app = HealthyApp.new(random, Integer(hour))
   recording = Recording.new

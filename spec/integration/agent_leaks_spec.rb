@@ -20,6 +20,7 @@ RSpec.describe "Leaks that name themselves" do
       stop = Process.clock_gettime(Process::CLOCK_MONOTONIC) + #{seconds}
       until named.any? || Process.clock_gettime(Process::CLOCK_MONOTONIC) > stop
         #{work}
+        GC.start
         sleep(0.01)
       end
       Memprof::Agent.stop

@@ -49,7 +49,8 @@ module Memprof
         say = finished
         @labels = interval.labels
         time = interval.started_at.to_f + interval.duration
-        complete(time) if @table.add(time, live(interval), interval.duration)
+        majors = interval.gc[:major] || 0
+        complete(time) if @table.add(time, live(interval), interval.duration, majors: majors)
         say
       end
 

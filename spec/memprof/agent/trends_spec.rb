@@ -19,9 +19,10 @@ RSpec.describe Memprof::Agent::Trends do
       instance_double(Memprof::Report::Site, file: file, line: line, class_name: class_name,
         retained_bytes: bytes.round, stack: stack)
     end
-    Struct.new(:started_at, :duration, :report, :errors, :ages, :labels).new(
+    Struct.new(:started_at, :duration, :report, :errors, :ages, :labels, :gc).new(
       Time.at(start + (point - 1) * 300), 300.0, Struct.new(:sites).new(rows), rows.map { [0.0] * 4 },
-      rows.map { [point * 150.0, point * 300.0] }, { service: service, release: release, worker: 1, pid: 1 }
+      rows.map { [point * 150.0, point * 300.0] }, { service: service, release: release, worker: 1, pid: 1 },
+      { minor: 9, major: 1 }
     )
   end
 

@@ -49,10 +49,15 @@ module Memprof
           def path_in(heap, place, class_name, bytes)
             quoted = Heap::QueryText.method(:quoted)
             is_class = "class = #{quoted.call(class_name)}"
+            # If the program tracks allocations, those of the site are known, but perhaps only a sample.
             rows = paths(heap, "site = #{quoted.call(place)} and #{is_class}")
-            rows = paths(heap, is_class) if rows.empty?
+            least = rows.sum { |row| row[:size] } * SHARE
+            if rows.empty?
+              rows = paths(heap, is_class)
+              least = bytes * SHARE
+            end
             first, second = rows.max_by(2) { |row| row[:size] }
-            return if first.nil? || first[:size] < bytes * SHARE
+            return if first.nil? || first[:size] < least
             return if second && second[:size] > first[:size] * SHARE
 
             Wording.phrase(first[:retained_by])

@@ -8,17 +8,17 @@ module Memprof
       # Whether a site leaks, according to the live bytes of all workers. Estimates add up, so a leak that is
       # too small to be seen in one worker is seen in eight. All of this must hold in a window of hours:
       #
-      # 1. The trend of Theil and Sen is positive beyond doubt, has not slowed down and still reaches new
-      # maxima
+      # 1. The trend of Theil and Sen is positive beyond doubt, has not slowed down and still reaches new maxima
       #    (crates/memprof-profile/src/growth.rs).
       # 2. The gain is larger than six standard errors, those of sampling and the scatter about the line. An
       #    error of sampling lasts as long as the objects do, so averaging does not remove it.
-      # 3. Each third of the window gains at least half of its share, and the second half at least
-      #    seven tenths of the first; so does the window compared with the time before it. A cache that fills, a step
-      #    and the flank of a day fail here.
+      # 3. Each third of the window gains at least half of its share, and the second half at least seven tenths
+      #    of the first; so does the window compared with the time before it. A cache that fills, a step and the
+      #    flank of a day fail here.
       # 4. The objects grow old: in a leak, what was gained is as old as the time since. In a queue, or in a
       #    store of sessions that expire, objects are replaced by younger ones while their number grows.
-      # 5. The window begins after the warm-up of the process.
+      # 5. The window begins after the warm-up of the process, and each third of it has a major GC: objects that
+      #    are old remain until then, though nothing retains them.
       class Judgement
         # Hours. Without ages only the long windows count.
         WINDOWS = [3, 4, 6, 8, 12, 16, 20].freeze
@@ -38,8 +38,8 @@ module Memprof
           :GAIN_AGES, :ALL_AGES
 
         # What one worker observed of a site: `started` is when it was first observed by an agent, `times` are
-        # those of the {SeriesTable::Series}.
-        Track = Struct.new(:started, :times, :series)
+        # those of the {SeriesTable::Series}, and `majors` the number of major GCs until then, nil if unknown.
+        Track = Struct.new(:started, :times, :series, :majors)
 
         # The verdict on a growing site: bytes per hour in all workers with the standard error, hours of
         # growth, and the numbers of workers in which it grows and of all.
@@ -83,7 +83,14 @@ module Memprof
         end
 
         def observed?(track, from)
-          track.started + WARM_UP * @hour <= from && track.times.first <= from
+          track.started + WARM_UP * @hour <= from && track.times.first <= from && collected?(track, from)
+        end
+
+        def collected?(track, from)
+          return true unless track.majors
+
+          ends = Array.new(4) { |third| from + (@now - from) * third / 3 }
+          Window.at_times(track.times, track.majors, ends).each_cons(2).all? { |a, b| b - a >= 0.9 }
         end
 
         def ageing?(window)
@@ -111,6 +118,20 @@ module Memprof
 
         # The sums of all workers at equal distances of time.
         class Window
+          # Between two points on the line that connects them. A site that was not observed was small.
+          def self.at_times(times, values, wanted)
+            return [0.0] * wanted.size unless values
+
+            at = 0
+            wanted.map do |time|
+              at += 1 while at < times.size - 2 && times[at + 1] <= time
+              a = values[at] || 0.0
+              b = values[at + 1] || a
+              share = ((time - times[at]) / (times[at + 1] - times[at])).clamp(0.0, 1.0) if times[at + 1]
+              a + (b - a) * (share || 0.0)
+            end
+          end
+
           def initialize(tracks, from, to, segments)
             @tracks = tracks
             @length = to - from
@@ -199,19 +220,7 @@ module Memprof
 
           def sums(rows) = rows.transpose.map(&:sum)
 
-          # Between two points on the line that connects them. A site that was not observed was small.
-          def at_times(times, values, wanted = @times)
-            return [0.0] * wanted.size unless values
-
-            at = 0
-            wanted.map do |time|
-              at += 1 while at < times.size - 2 && times[at + 1] <= time
-              a = values[at] || 0.0
-              b = values[at + 1] || a
-              share = ((time - times[at]) / (times[at + 1] - times[at])).clamp(0.0, 1.0) if times[at + 1]
-              a + (b - a) * (share || 0.0)
-            end
-          end
+          def at_times(times, values, wanted = @times) = Window.at_times(times, values, wanted)
         end
         private_constant :Window
       end

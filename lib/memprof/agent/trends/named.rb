@@ -142,7 +142,8 @@ module Memprof
           row["began_at"] = began if row["seen_at"].nil? || row["seen_at"] < began || began < row["began_at"]
           row.update(
             "bytes_per_hour" => growth.rate, "error" => growth.error,
-            "workers" => [growth.growing, growth.workers], "release" => labels[:release], "seen_at" => now, "hours" => (now - row["began_at"]) / hour
+            "workers" => [growth.growing, growth.workers], "release" => labels[:release],
+            "seen_at" => now, "hours" => (now - row["began_at"]) / hour
           )
         end
 

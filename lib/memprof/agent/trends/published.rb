@@ -21,7 +21,8 @@ module Memprof
             sites = table.series.max_by(most) { |_, series| series.bytes.last }
             {
               service: labels[:service], release: labels[:release], worker: labels[:worker].to_s,
-              pid: Process.pid, started: table.started, times: table.times,
+              pid: Process.pid, started: table.started,
+              times: table.times, majors: table.majors,
               sites: sites.map { |site, series| [*site, *series.to_a.map { |column| whole(column) }] }
             }
           end
@@ -44,15 +45,17 @@ module Memprof
         def initialize(content)
           @started = content["started"]
           @times = content["times"]
+          @majors = content["majors"]
           @sites = content["sites"]
         end
 
         # What it says of a site.
-        def track(site) = Judgement::Track.new(@started, @times, @series[site])
+        def track(site) = Judgement::Track.new(@started, @times, @series[site], @majors)
 
         # Whether it has the form that {content} gives it. Another process may have written anything.
         def valid?
           return false unless number?(@started) && numbers?(@times) && @times.any? && @sites.is_a?(Array)
+          return false unless numbers?(@majors) && @majors.size == @times.size
           return false unless @times.each_cons(2).all? { |a, b| a < b } && @sites.size <= SITES
 
           @sites.all? { |site| site?(site) } && store

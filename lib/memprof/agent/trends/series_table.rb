@@ -23,8 +23,8 @@ module Memprof
         # time of the table; nil where the site was not observed.
         Series = Struct.new(:bytes, :errors, :ages)
 
-        # Times of the points, and of the first observation.
-        attr_reader :times, :started
+        # Times of the points and how many major GCs there were until then; the time of the first observation.
+        attr_reader :times, :majors, :started
 
         def initialize(sites: 256, hour: 3600.0)
           @most = sites
@@ -37,6 +37,8 @@ module Memprof
 
         def clear
           @times = []
+          @majors = []
+          @collected = 0
           @series = {}
           @coarse = 0
           @began = @ended = @started = nil
@@ -46,11 +48,12 @@ module Memprof
         # Adds what was alive at `time`, the end of an interval: bytes, variance and the sum of bytes times
         # age by site. Returns true if that completed a point. A gap or a clock that jumped begins all series
         # anew.
-        def add(time, live, interval = @step)
+        def add(time, live, interval = @step, majors: 0)
           clear if @ended && (time <= @ended || time - @ended > [@step, interval].max * 3)
           @ended = time
           @started ||= time
           @began ||= time
+          @collected += majors
           collect(live)
           return false if time - @began < @step * 0.999
 
@@ -93,6 +96,7 @@ module Memprof
           means = @sums.transform_values { |amounts| amounts.map { |amount| amount / @count } }
           @series.each { |key, series| append(series, means.delete(key) || [0.0, 0.0, 0.0]) }
           @times << @moment / @count
+          @majors << @collected.to_f
           means.select! { |_, (bytes, *)| bytes >= LEAST_BYTES }
           means.sort_by { |_, (bytes, *)| -bytes }.each { |key, amounts| admit(key, amounts) || break }
           merge if @times.size - @coarse > FINE
@@ -118,7 +122,7 @@ module Memprof
 
         # Replaces the oldest fine points by their mean, and drops the oldest coarse one.
         def merge
-          [@times, *@series.each_value.flat_map(&:to_a)].each do |column|
+          [@times, @majors, *@series.each_value.flat_map(&:to_a)].each do |column|
             points = column.slice!(@coarse, MERGED)
             column.insert(@coarse, points.all? ? points.sum / MERGED : nil)
             column.shift if @coarse == COARSE

@@ -83,6 +83,15 @@ RSpec.describe Memprof::Agent::Trends::Judgement do
     expect(verdict(turnover(8) { |hour| (5 + hour * 8) * mib })).to be_nil
   end
 
+  it "waits for major GCs: old objects remain until then" do
+    tracks = leak(7) { |hour| 20.0 * mib * hour }
+    { 100 => false, 3 => false, 1 => true, 0.5 => true }.each do |hours, named|
+      track = tracks.first.dup
+      track.majors = track.times.map { |time| ((time - beginning) / 3600 / hours).floor.to_f }
+      expect(!verdict([track]).nil?).to be(named)
+    end
+  end
+
   it "discounts the first half hour" do
     expect(verdict(leak(3.2) { |hour| 20.0 * mib * hour })).to be_nil
     expect(verdict(leak(3.8) { |hour| 20.0 * mib * hour })).not_to be_nil
