@@ -12,7 +12,7 @@ module Memprof
       #    (crates/memprof-profile/src/growth.rs).
       # 2. The gain is larger than six standard errors, those of sampling and the scatter about the line. An
       #    error of sampling lasts as long as the objects do, so averaging does not remove it.
-      # 3. Each third of the window gains at least half of its share, and the second half at least seven tenths
+      # 3. Each third of the window gains at least three quarters of its share, and the second half at least 85 %
       #    of the first; so does the window compared with the time before it. A cache that fills, a step and the
       #    flank of a day fail here.
       # 4. The objects grow old: in a leak, what was gained is as old as the time since. In a queue, or in a
@@ -21,7 +21,7 @@ module Memprof
       #    are old remain until then, though nothing retains them.
       class Judgement
         # Hours. Without ages only the long windows count.
-        WINDOWS = [3, 4, 6, 8, 12, 16, 20].freeze
+        WINDOWS = [4, 5, 6, 8, 12, 16, 20].freeze
         WITHOUT_AGES = 6
         WARM_UP = 0.5
         SEGMENTS = 12
@@ -30,8 +30,8 @@ module Memprof
         LEAST = 1 << 20
         # Shares: of a third's part of the gain, of the rate before, of the age that the gain would have, and
         # of that which all would have.
-        THIRD = 0.5
-        PACE = 0.7
+        THIRD = 0.75
+        PACE = 0.85
         GAIN_AGES = 0.75
         ALL_AGES = 0.35
         private_constant :WINDOWS, :WITHOUT_AGES, :WARM_UP, :SEGMENTS, :SIGMAS, :LEAST, :THIRD, :PACE,

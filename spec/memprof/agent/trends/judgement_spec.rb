@@ -93,8 +93,8 @@ RSpec.describe Memprof::Agent::Trends::Judgement do
   end
 
   it "discounts the first half hour" do
-    expect(verdict(leak(3.2) { |hour| 20.0 * mib * hour })).to be_nil
-    expect(verdict(leak(3.8) { |hour| 20.0 * mib * hour })).not_to be_nil
+    expect(verdict(leak(4.2) { |hour| 20.0 * mib * hour })).to be_nil
+    expect(verdict(leak(4.8) { |hour| 20.0 * mib * hour })).not_to be_nil
     warm = verdict(leak(5) { |hour| hour < 0.5 ? 200.0 * mib * hour : 100.0 * mib })
     expect(warm).to be_nil
   end
