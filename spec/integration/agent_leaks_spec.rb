@@ -41,7 +41,7 @@ RSpec.describe "Leaks that name themselves" do
 
   it "names nothing if a cache is bounded" do
     work = '200.times { cache[rand(3000)] = "a note" * 20; cache.shift if cache.size > 2000 }'
-    result = run(26, work, @directory)
+    result = run(34, work, @directory)
     expect(result.stderr + result.stdout).to eq("")
   end
 end
