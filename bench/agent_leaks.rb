@@ -3,6 +3,7 @@
 # How soon does the agent name a leak, and how often does it name one in a healthy app?
 
 require_relative "support"
+require "tempfile"
 require "zlib"
 require "memprof/agent/trends"
 
@@ -31,7 +32,24 @@ class Replay
   Judgement = Memprof::Agent::Trends::Judgement
   Series = Memprof::Agent::Trends::SeriesTable::Series
 
+  # Hours at which the recorded processes start.
+  STARTS = [3, 9, 17].freeze
+  RECORDED = 30
+
+  # Records the app if there is no record: with `support/healthy_app.bin` deleted, it is made anew.
+  def self.record
+    records = STARTS.each_with_index.map do |hour, seed|
+      Tempfile.create("memprof-bench") do |file|
+        program = File.join(__dir__, "support/healthy_app.rb")
+        system(RbConfig.ruby, program, file.path, seed.to_s, hour.to_s, RECORDED.to_s, exception: true)
+        Marshal.load(File.binread(file.path)) # rubocop:disable Security/MarshalLoad
+      end
+    end
+    File.binwrite(FILE, Zlib.deflate(Marshal.dump(records), 9))
+  end
+
   def self.all
+    record unless File.exist?(FILE)
     records = Marshal.load(Zlib.inflate(File.binread(FILE))) # rubocop:disable Security/MarshalLoad
     records.map { |record| new(record) }
   end
