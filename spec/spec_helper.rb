@@ -27,7 +27,7 @@ RSpec.configure do |config|
   # packaging. `bin/test` runs them once, with the first Ruby.
   config.define_derived_metadata(file_path: %r{
     /spec/exports/ | /spec/docs_spec | /web_(?:browser|appearance|pictures)\w*_spec |
-    /cli_(?:completion|escapes|help|heap_terminal)_spec | /native_gem_spec | /verdict_spec
+    /cli_(?:completion|escapes|help|heap_terminal)_spec | /native_gem_spec | /verdict_spec | /agent_leaks_spec
   }x) do |meta|
     meta[:once] = true
   end

@@ -14,6 +14,8 @@ module Memprof
   #   Memprof::Agent.subscribe { |interval| puts interval.report.first }
   module Agent
     autoload :Interval, "#{__dir__}/agent/interval"
+    autoload :Leak, "#{__dir__}/agent/leak"
+    autoload :Trends, "#{__dir__}/agent/trends"
 
     # A block that {Agent.subscribe} registered.
     class Subscription
@@ -86,7 +88,7 @@ module Memprof
         Subscription.new(block).tap { |added| @subscriptions = [*@subscriptions, added].freeze }
       end
 
-      # @return [Array] sites that leak, as far as known
+      # @return [Array<Leak>] sites of this service that leak, as far as this host knows; fastest first
       # @example
       #   Memprof::Agent.leaks.each { |leak| puts leak }
       def leaks = loaded? ? Runner.leaks : []

@@ -64,13 +64,12 @@ RSpec.describe Memprof::Agent do
     notifications = Module.new
     notifications.define_singleton_method(:instrument) { |name, payload| events << [name, payload.keys] }
     stub_const("ActiveSupport::Notifications", notifications)
-    start(limit: 1, check: 0.05, dump: false, directory: Dir.mktmpdir)
+    start(limit: 1, check: 0.05, dump: false, leaks: "log", directory: Dir.mktmpdir)
     wait_for { events.size > 3 }
     described_class::Runner.leak("app.rb:3 grows")
     names = Array.new(events.size) { events.pop }.uniq
     expect(names).to contain_exactly(["interval.memprof", [:interval]], ["limit.memprof", %i[reason paths]],
       ["leak.memprof", [:leak]])
-    expect(described_class.leaks).to eq(["app.rb:3 grows"])
     expect(output.string).to include("memprof agent: app.rb:3 grows")
   ensure
     FileUtils.rm_rf(described_class.settings[:directory])

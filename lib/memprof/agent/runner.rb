@@ -27,13 +27,12 @@ module Memprof
       # Maximum seconds that the end of the process waits for the last interval.
       EXIT_PATIENCE = 2
       STOP_PATIENCE = 30
-      LEAKS = 100
       # Intervals that the control socket answers.
       STATE = 10
       PLAIN = [Numeric, String, Symbol, true, false, nil].freeze
       OFF = "MEMPROF_AGENT=off turns it off"
       LOCK = Mutex.new
-      private_constant :SETTLE, :EXIT_PATIENCE, :STOP_PATIENCE, :LEAKS, :STATE, :PLAIN, :OFF, :LOCK
+      private_constant :SETTLE, :EXIT_PATIENCE, :STOP_PATIENCE, :STATE, :PLAIN, :OFF, :LOCK
 
       @current = nil
 
@@ -70,7 +69,7 @@ module Memprof
             leaks: leaks.map(&:to_s) }
         end
 
-        # A part of the agent has found a leak: logs and publishes it.
+        # A part of the agent has found a leak: publishes it, and logs it if the settings say so.
         def leak(leak) = @current&.leak(leak)
 
         # A failure in here must not become the program's.
@@ -92,7 +91,7 @@ module Memprof
         end
       end
 
-      attr_reader :settings, :automatic, :intervals, :leaks
+      attr_reader :settings, :automatic, :intervals
 
       def initialize(settings, automatic: false, clock: Clock)
         @settings = settings
@@ -117,6 +116,9 @@ module Memprof
         false
       end
 
+      # Those of this service that are known on this host, fastest first.
+      def leaks = @trends&.leaks || []
+
       def running? = @pid == Process.pid && !@ended && @thread&.alive? ? true : false
       def labels = @labels.to_h
 
@@ -124,6 +126,7 @@ module Memprof
       def stop
         end_thread(STOP_PATIENCE)
         Sampler.stop
+        close_trends
         @intervals = [].freeze
         @ended = true
       end
@@ -165,8 +168,7 @@ module Memprof
       end
 
       def leak(leak)
-        @leaks = [*@leaks, leak].last(LEAKS).freeze
-        @log.warn(leak.to_s)
+        @log.warn(leak.to_s) if @settings[:leaks] == :log
         publish("leak", leak: leak)
       end
 
@@ -179,7 +181,7 @@ module Memprof
         @wake = ConditionVariable.new
         @thread = nil
         @intervals = [].freeze
-        @leaks = [].freeze
+        @trends = nil
         @stopping = @last = @ended = @continue = @sampling = false
         @ledger = Ledger.new
         @cgroup = Cgroup.new
@@ -215,6 +217,7 @@ module Memprof
         @cpu = thread_cpu
         tick until wait(@schedule.wait)
         end_interval if @last
+        close_trends if @last
       rescue Error => e
         @log.warn("has switched itself off: #{e.message}")
       rescue StandardError, ScriptError, NoMemoryError => e
@@ -272,6 +275,7 @@ module Memprof
         @intervals = [*@intervals, interval].last(@settings[:intervals]).freeze
         publish("interval", interval: interval)
         Agent.subscriptions.each { |subscription| inform(subscription, interval) }
+        look_for_leaks(interval)
         return unless @budget.exceeded?(interval)
 
         raise Error, "it used #{@budget} (budget: #{@settings[:budget]})"
@@ -291,6 +295,22 @@ module Memprof
         @cpu = thread_cpu
         # With RUBY_MN_THREADS it may continue on another native thread, whose time is not comparable.
         sampler.merge(cpu: sampler.fetch(:cpu) + [@cpu - before, 0].max)
+      end
+
+      def look_for_leaks(interval)
+        return if @settings[:leaks] == :off
+
+        @trends ||= Native.quiet { Trends.open(@settings) }
+        Native.quiet { @trends.add(interval) }.each { |leak| leak(leak) }
+      rescue StandardError, ScriptError => e
+        failed(:trends, "the search for leaks", e)
+      end
+
+      # The process no longer counts as a worker.
+      def close_trends
+        @trends&.close
+      rescue StandardError
+        nil # its directory is gone
       end
 
       def inform(subscription, interval)

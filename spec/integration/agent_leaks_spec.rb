@@ -1,0 +1,47 @@
+# frozen_string_literal: true
+
+require "tmpdir"
+
+# The agent of a real process, with intervals of 0.2 seconds; an hour has 6 seconds.
+RSpec.describe "Leaks that name themselves" do
+  # Does some work until a leak was named, but not longer than so many seconds.
+  def run(seconds, work, directory)
+    settings = "on,interval=0.2,share=1,budget=1,logger=none,directory=#{directory}"
+    env = { "MEMPROF_AGENT" => settings, "MEMPROF_RELEASE" => "3fe2a1" }
+    run_ruby(<<~RUBY, env: env, ruby_args: ["-rmemprof/agent"])
+      require "memprof"
+      trends = Memprof::Agent::Trends.new(directory: "#{directory}/scaled", hour: 6.0)
+      named = []
+      Memprof::Agent.subscribe { |interval| named.concat(trends.add(interval)) }
+      module Notes
+        ALL = []
+      end
+      cache = {}
+      stop = Process.clock_gettime(Process::CLOCK_MONOTONIC) + #{seconds}
+      until named.any? || Process.clock_gettime(Process::CLOCK_MONOTONIC) > stop
+        #{work}
+        GC.start
+        sleep(0.01)
+      end
+      Memprof::Agent.stop
+      named.concat(trends.flush(60))
+      puts named
+    RUBY
+  end
+
+  around { |example| Dir.mktmpdir("memprof-spec-") { |path| (@directory = path) && example.run } }
+
+  it "names the line that leaks, what retains it, and the release" do
+    result = run(120, '200.times { Notes::ALL << ("a note" * 20) }', @directory)
+    expect(result.stderr).to eq("")
+    expect(result.stdout).to match(
+      %r{\A-e:\d+: \+\d.*MiB/h for \d[\d.]* h in 1 of 1 worker, String in Notes::ALL, in release 3fe2a1\n\z}
+    )
+  end
+
+  it "names nothing if a cache is bounded" do
+    work = '200.times { cache[rand(3000)] = "a note" * 20; cache.shift if cache.size > 2000 }'
+    result = run(34, work, @directory)
+    expect(result.stderr + result.stdout).to eq("")
+  end
+end
