@@ -352,3 +352,6 @@ module Memprof
     end
   end
 end
+
+# MEMPROF_AGENT starts the agent in each program that loads memprof.
+require "memprof/agent" if ENV.key?("MEMPROF_AGENT") && !defined?(Memprof::Agent)

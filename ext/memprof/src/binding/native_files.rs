@@ -16,6 +16,7 @@ pub fn init(_: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_singleton_method("rename_file", function!(rename_file, 2))?;
     native.define_singleton_method("kind_of_file", function!(kind_of_file, 1))?;
     native.define_singleton_method("size_at", function!(size_at, 2))?;
+    native.define_singleton_method("free_space", function!(free_space, 1))?;
     native.define_singleton_method("taken?", function!(is_taken, 1))?;
     native.define_singleton_method("source_file?", function!(is_source, 1))?;
     native.define_singleton_method("open_files", function!(open_files, 0))?;
@@ -60,6 +61,11 @@ fn size_at(ruby: &Ruby, descriptor: i32, path: PathBuf) -> Result<Option<u64>, E
         return Err(system_error(ruby, &io::Error::from_raw_os_error(libc::EBADF)));
     }
     dump_files::size_at(descriptor, &path).map_err(|error| system_error(ruby, &error))
+}
+
+/// Bytes that can still be written to the file system of a path.
+fn free_space(ruby: &Ruby, path: PathBuf) -> Result<u64, Error> {
+    dump_files::free_space(&path).map_err(|error| system_error(ruby, &error))
 }
 
 fn is_taken(path: PathBuf) -> bool {

@@ -1,10 +1,12 @@
 //! Checks, creates, renames and removes dump files without running Ruby code in between: an exception from another thread or a
 //! signal comes either before a file is created, or after its name is removed or known.
 
+use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::mem::ManuallyDrop;
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -107,6 +109,20 @@ pub fn size_at(descriptor: RawFd, path: &Path) -> io::Result<Option<u64>> {
     let there = fs::metadata(path).ok();
     let same = there.is_some_and(|there| (there.ino(), there.dev()) == (here.ino(), here.dev()));
     Ok(same.then_some(here.len()))
+}
+
+/// Bytes that this user can still write to the file system of a path.
+pub fn free_space(path: &Path) -> io::Result<u64> {
+    let name = CString::new(path.as_os_str().as_bytes())?;
+    let mut answer = MaybeUninit::<libc::statvfs>::uninit();
+    // SAFETY: `name` ends with a null byte and lives during the call; `answer` has room for what the system writes.
+    if unsafe { libc::statvfs(name.as_ptr(), answer.as_mut_ptr()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the system has written all of it, as the call succeeded.
+    let answer = unsafe { answer.assume_init() };
+    #[allow(clippy::useless_conversion)] // narrower on macOS
+    Ok(u64::from(answer.f_bavail).saturating_mul(u64::from(answer.f_frsize)))
 }
 
 /// A descriptor owned by Ruby, borrowed during a call: the caller has it open.
