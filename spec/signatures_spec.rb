@@ -3,6 +3,7 @@
 require "minitest"
 require "rbs"
 require "memprof"
+require "memprof/agent"
 require "memprof/compat/memory_profiler"
 require "memprof/minitest"
 require "memprof/rspec"

@@ -103,6 +103,11 @@ module Memprof
         Runner.labels
       end
 
+      # What the control socket answers: plain values.
+      #
+      # @api private
+      def state = Runner.state
+
       # @api private
       attr_reader :subscriptions
 

@@ -29,9 +29,11 @@ module Memprof
       EXIT_PATIENCE = 2
       STOP_PATIENCE = 30
       LEAKS = 100
+      # Intervals that the control socket answers.
+      STATE = 10
       OFF = "MEMPROF_AGENT=off turns it off"
       LOCK = Mutex.new
-      private_constant :SETTLE, :EXIT_PATIENCE, :STOP_PATIENCE, :LEAKS, :OFF, :LOCK
+      private_constant :SETTLE, :EXIT_PATIENCE, :STOP_PATIENCE, :LEAKS, :STATE, :OFF, :LOCK
 
       @current = nil
 
@@ -58,6 +60,15 @@ module Memprof
         def leaks = @current&.leaks || []
         def settings = running? ? @current.settings.to_h : {}
         def labels = running? ? @current.labels : Labels.new.to_h
+
+        # The agent as plain values, with its last intervals; objects among the settings by their class.
+        def state
+          plain = settings.transform_values do |value|
+            [Numeric, String, Symbol, true, false, nil].any? { |kind| kind === value } ? value : value.class.name
+          end
+          { labels: labels, settings: plain, intervals: intervals.last(STATE).map(&:to_h),
+            leaks: leaks.map(&:to_s) }
+        end
 
         # A part of the agent has found a leak: logs and publishes it.
         def leak(leak) = @current&.leak(leak)

@@ -9,7 +9,7 @@ module Memprof
   %i[Dump Memory].each { |part| Loading.part(part) }
 
   module Control
-    # The requests that a process accepts: `{"do":"ping"}`, `start`, `stop`, `stats`, `memory`, `dump`. Each
+    # The requests that a process accepts: `{"do":"ping"}`, `start`, `stop`, `stats`, `memory`, `agent`, `dump`. Each
     # answer has `"ok"`, and `"error"` if that is false. A `start` with `"lease":true` keeps the connection
     # open: tracking ends with it.
     class Requests
@@ -33,8 +33,9 @@ module Memprof
         when "stop" then reply(client, changed: Memprof.stop)
         when "stats" then reply(client, stats(request))
         when "memory" then reply(client, memory: Memprof.memory.to_h)
+        when "agent" then reply(client, agent: agent)
         else refuse(client, "unknown request #{request["do"].inspect}; " \
-                               "expected one of: ping, start, stop, stats, memory, dump")
+                               "expected one of: ping, start, stop, stats, memory, agent, dump")
         end
         false
       rescue Broken
@@ -53,6 +54,9 @@ module Memprof
       def reply(client, facts) = Wire.write(client, { ok: true }.merge(facts), seconds: SECONDS)
 
       def ping = { pid: Process.pid, memprof: VERSION, ruby: RUBY_DESCRIPTION, tracking: Memprof.running? }
+
+      # Nil if no agent is running.
+      def agent = defined?(Memprof::Agent) && Memprof::Agent.running? ? Memprof::Agent.state : nil
 
       def start(request, client)
         options = { sample: request["sample"], stack: request["stack"] }.compact

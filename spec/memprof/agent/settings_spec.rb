@@ -78,6 +78,15 @@ RSpec.describe "The settings of the agent" do
     expect(problems("service=a\e[2Jb,x\e=1").join).not_to include("\e")
   end
 
+  it "are in the documentation, in the same order" do
+    text = File.read(File.expand_path("../../../docs/agent.md", __dir__))
+    rows = settings::TABLE.each_value.map do |setting|
+      default = setting.default.nil? ? "" : "`#{setting.default}`"
+      "| `#{setting.name}` | #{default} | #{setting.must} | #{setting.sentence} |\n"
+    end
+    expect(text).to include(rows.join)
+  end
+
   it "take a logger" do
     logger = Logger.new(nil)
     expect(settings.new({ logger: logger }, env: {})[:logger]).to equal(logger)

@@ -13,6 +13,11 @@ require "stringio"
 require "tmpdir"
 require_relative "promised"
 
+# The examples start the agent.
+ENV["MEMPROF_AGENT"] = "off"
+require "memprof/agent"
+ENV.delete("MEMPROF_AGENT")
+
 # One piece of code, in a process of its own.
 Snippet = Struct.new(:place, :kind, :code) do
   def failure
