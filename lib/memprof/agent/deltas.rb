@@ -8,8 +8,8 @@ require_relative "../web/response"
 
 module Memprof
   module Agent
-    # Requests for what happens in the next seconds. As in Go, the answer is the difference of two profiles: it
-    # has the intervals that end meanwhile.
+    # Requests for what happens in the next seconds. As in Go, the answer is the difference of two profiles:
+    # it has the intervals that end meanwhile.
     #
     # A request waits outside of the application where its server lets connections go (`rack.hijack`, as puma
     # and unicorn do): it takes no thread of the application. Elsewhere only a few may wait at once. The
@@ -51,6 +51,9 @@ module Memprof
           leave(:inside)
         end
       end
+
+      # Number of requests that wait.
+      def size = @lock.synchronize { @waiting.values.sum }
 
       # Answers those that wait, without waiting any longer.
       def close

@@ -95,6 +95,10 @@ module Memprof
       # Answers requests that wait for a delta now.
       def close = @deltas.close
 
+      # @api private
+      # Number of requests that wait for a delta.
+      def waiting = @deltas.size
+
       private
 
       # Nothing is looked up for requests that the gate denies.
