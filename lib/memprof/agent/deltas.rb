@@ -4,7 +4,7 @@ require "io/wait"
 require_relative "../after_fork"
 require_relative "../clock"
 require_relative "../native"
-require_relative "../web/response"
+require_relative "../web"
 
 module Memprof
   module Agent

@@ -2,9 +2,7 @@
 
 require_relative "../errors"
 require_relative "../native"
-require_relative "../web/gate"
-require_relative "../web/request"
-require_relative "../web/response"
+require_relative "../web"
 require_relative "deltas"
 require_relative "exposition"
 require_relative "metrics"

@@ -3,8 +3,7 @@
 require "ipaddr"
 require_relative "../after_fork"
 require_relative "../errors"
-require_relative "../web/gate"
-require_relative "../web/security"
+require_relative "../web"
 require_relative "../web/server"
 require_relative "endpoints"
 

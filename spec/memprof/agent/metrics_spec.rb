@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "memprof/agent"
+require "memprof/agent/metrics"
 
 RSpec.describe Memprof::Agent::Metrics do
   include AgentIntervals

@@ -39,6 +39,7 @@ RSpec.describe Memprof::Agent::Receivers::Files do
   end
 
   it "shares a directory with other processes" do
+    directory = self.directory
     pids = Array.new(3) do |number|
       fork do
         files = described_class.new(directory, count: 5)

@@ -34,7 +34,7 @@ RSpec.describe "The page of the agent" do
     expect(data[:cost]).to include(memory: 1_000_000, percent: be_within(0.01).of(100 / 120.0))
     expect(data[:gc]).to include(minor: 6, major: 2, time: 0.5)
     page = ask(app, "/live/agent").body
-    expect(page).to include("286.1 MiB resident", "service shop", "RSS, at most 286.1 MiB", "1.0 MiB",
+    expect(page).to include("286.1 MiB</span> resident", "service shop", "RSS, at most 286.1 MiB", "1.0 MiB",
       "&lt;b&gt;+1 MiB/h&lt;/b&gt;", "0.83 % of a CPU")
     expect(page).not_to include("<b>+1 MiB")
   end
