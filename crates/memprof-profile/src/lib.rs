@@ -14,6 +14,7 @@ pub mod printable;
 pub mod profile;
 pub mod recorder;
 pub mod sampler;
+pub mod samples;
 pub mod sessions;
 pub mod sites;
 pub mod string_values;

@@ -47,7 +47,7 @@ impl Sampler {
     }
 
     /// Uniform in (0, 1], from xorshift64* (Vigna 2016).
-    fn uniform(&mut self) -> f64 {
+    pub(crate) fn uniform(&mut self) -> f64 {
         self.state ^= self.state >> 12;
         self.state ^= self.state << 25;
         self.state ^= self.state >> 27;
