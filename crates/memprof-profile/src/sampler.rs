@@ -46,6 +46,11 @@ impl Sampler {
         (self.uniform().ln() / miss.ln()).min(f64::from(u32::MAX)) as u32
     }
 
+    /// Exponential with mean 1.
+    pub fn exponential(&mut self) -> f64 {
+        -self.uniform().ln()
+    }
+
     /// Uniform in (0, 1], from xorshift64* (Vigna 2016).
     pub(crate) fn uniform(&mut self) -> f64 {
         self.state ^= self.state >> 12;
