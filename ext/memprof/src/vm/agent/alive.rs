@@ -31,13 +31,18 @@ pub struct Progress {
     seen: usize,
     step: Option<Instant>,
     /// Time spent in GCs.
-    pub time: Duration,
+    time: Duration,
 }
 
 impl Progress {
     /// Nothing was seen yet.
     pub fn now() -> Self {
         Progress { seen: collections(), step: None, time: Duration::ZERO }
+    }
+
+    /// Everything before now is unknown, but the time.
+    pub fn forget(&mut self) {
+        *self = Progress { time: self.time, ..Progress::now() };
     }
 
     /// Time spent in GCs.

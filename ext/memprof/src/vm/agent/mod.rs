@@ -255,7 +255,7 @@ impl Agent {
         self.samples.forget_all();
         self.frames.forget_known();
         self.classes = Classes::default();
-        self.gc = alive::Progress { time: self.gc.time, ..alive::Progress::now() };
+        self.gc.forget();
     }
 }
 
