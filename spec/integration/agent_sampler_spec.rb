@@ -20,7 +20,9 @@ RSpec.describe "The agent's sampler", :integration do
 
   def run(code, **options)
     result = run_ruby("#{start}\n#{code}", **options)
-    expect([result.stderr, result.status.success?]).to eq(["", true])
+    # Where Ractors crash the VM, a warning says that nothing is recorded beside them.
+    errors = result.stderr.lines.reject { |line| line.include?("Bug #18464") }
+    expect([errors, result.status.success?]).to eq([[], true])
     result.stdout
   end
 
@@ -36,14 +38,12 @@ RSpec.describe "The agent's sampler", :integration do
         work.call
         exact[line] += GC.stat(:total_allocated_objects) - before
       end
+      lines = { long: __LINE__ + 2, short: __LINE__ + 3 }
       taken = until_sampled(3000) do
-        count.call(:long) { JSON.parse(long) }
-        count.call(:short) { 8000.times { JSON.parse(short) } }
+        count.call(:long) { JSON::Parser.new(long).parse }
+        count.call(:short) { 8000.times { JSON::Parser.new(short).parse } }
       end
-      lines = { long: /parse\(long\)/, short: /parse\(short\)/ }
-      code = File.read("/proc/self/cmdline").split("\\0").find { |word| word.include?("SAMPLER") }.lines
-      lines.each do |kind, pattern|
-        line = code.index { |text| text.match?(pattern) } + 1
+      lines.each do |kind, line|
         estimate = variance = 0.0
         taken.each do |report, facts|
           report.sites.each_with_index do |site, at|

@@ -187,8 +187,7 @@ impl Samples {
     /// Objects moved: `moved` returns the new address, or `None` for one that was freed.
     pub fn relocate(&mut self, moved: impl Fn(u64) -> Option<u64>) {
         let old = std::mem::take(&mut self.live);
-        self.live =
-            old.into_iter().filter_map(|(at, sample)| Some((moved(at)?, sample))).collect();
+        self.live = old.into_iter().filter_map(|(at, sample)| Some((moved(at)?, sample))).collect();
         self.count_unmeasured();
     }
 
@@ -226,8 +225,7 @@ impl Samples {
         let stand_for: f64 = allocated.values().map(|sum| sum.estimate().objects).sum();
         let mean = if self.taken > 0 { stand_for / self.taken as f64 } else { 1.0 };
         meta.sample = (mean.round() as u32).max(2);
-        let (profile, rows) =
-            estimates::profile(sites, &allocated, self.live.values(), now, meta);
+        let (profile, rows) = estimates::profile(sites, &allocated, self.live.values(), now, meta);
         let estimates = Estimates {
             profile,
             rows,

@@ -51,9 +51,8 @@ impl RowFacts {
     fn add(&mut self, other: RowFacts) {
         let objects = self.live.objects + other.live.objects;
         if objects > 0.0 {
-            self.mean_age = (self.mean_age * self.live.objects
-                + other.mean_age * other.live.objects)
-                / objects;
+            self.mean_age =
+                (self.mean_age * self.live.objects + other.mean_age * other.live.objects) / objects;
         }
         self.oldest = self.oldest.max(other.oldest);
         self.allocated.add(other.allocated);
@@ -149,16 +148,13 @@ fn add_live<'a>(
 }
 
 /// Puts rows and facts into the order in which a report lists the sites.
-fn in_order(
-    mut profile: Profile,
-    rows: Vec<(SiteRow, RowFacts)>,
-) -> (Profile, Vec<RowFacts>) {
+fn in_order(mut profile: Profile, rows: Vec<(SiteRow, RowFacts)>) -> (Profile, Vec<RowFacts>) {
     let sorted = SiteRows::new(&profile).rows(Sort::Memory, None);
     let by_key: FxHashMap<(u32, u32, u32), RowFacts> =
         rows.into_iter().map(|(row, facts)| ((row.site, row.stack, row.class), facts)).collect();
-    let facts = sorted.iter().map(|row| {
-        by_key.get(&(row.site, row.stack, row.class)).copied().unwrap_or_default()
-    });
+    let facts = sorted
+        .iter()
+        .map(|row| by_key.get(&(row.site, row.stack, row.class)).copied().unwrap_or_default());
     let facts = facts.collect();
     profile.rows = sorted;
     (profile, facts)

@@ -43,7 +43,8 @@ fn simulate(seed: u64, most: usize) -> ([f64; 4], [f64; 2]) {
             }
             // One in two within a burst.
             if inside && random.uniform() < 0.5 {
-                samples.take(address | u64::from(survives), sample(line, burst, (2.0 / share) as f32));
+                samples
+                    .take(address | u64::from(survives), sample(line, burst, (2.0 / share) as f32));
             }
         }
         if step % 1000 == 999 {

@@ -5,9 +5,10 @@
 //! however long it is. Up to 3.2 such a job can't be asked for from outside safely (Bug #19991), and any hook slows down all
 //! allocations; so there the hook stays in the VM's list, and [`super::gate`] opens and closes the way to it.
 //!
-//! The weight of a sample is fixed by what happened before: the share of time in bursts, and the gap between samples in this
-//! one. Within a burst the gap grows with the number of samples, so that a burst never takes long.
+//! The weight of a sample is fixed by what happened before: the objects that the program allocated for each one in earlier
+//! bursts, by the VM's own count, and the gap between samples in this one. Within a burst the gap grows with the number of samples, so that a burst never takes long.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Instant;
 
@@ -60,11 +61,40 @@ pub struct Progress {
     allocations: u64,
     /// Mean number of allocations in a burst.
     mean: f64,
+    /// Objects allocated by the program so far, when the burst began.
+    total: usize,
+    /// Objects allocated from burst to burst, and in bursts: sums in which older bursts count less and less.
+    between: f64,
+    within: f64,
+}
+
+/// Allocations in bursts that the share of time counts for, until the ratio was measured.
+const PRIOR: f64 = 1000.0;
+
+/// How much the sums retain from one burst to the next.
+const RETAINED: f64 = 1.0 - 1.0 / 256.0;
+
+static TOTAL: OnceLock<VALUE> = OnceLock::new();
+
+/// Objects allocated so far.
+fn allocated() -> usize {
+    // SAFETY: with a symbol, the VM reads a counter; it interned its names when `prepare` called this first.
+    TOTAL.get().map_or(0, |key| unsafe { rb_sys::rb_gc_stat(*key) })
 }
 
 impl Default for Progress {
     fn default() -> Self {
-        Progress { number: 0, ratio: 1.0, gap: 1, samples: 0, allocations: 0, mean: 1000.0 }
+        Progress {
+            number: 0,
+            ratio: 1.0,
+            gap: 1,
+            samples: 0,
+            allocations: 0,
+            mean: 1000.0,
+            total: 0,
+            between: 0.0,
+            within: 0.0,
+        }
     }
 }
 
@@ -73,6 +103,12 @@ impl Default for Progress {
 /// # Errors
 /// If this VM has not the layout that the gate needs.
 pub fn prepare() -> Result<(), String> {
+    // SAFETY: called with the GVL, outside hooks; interns a name of ASCII, so that the symbol is never collected.
+    TOTAL.get_or_init(|| unsafe {
+        let name = c"total_allocated_objects";
+        rb_sys::rb_id2sym(rb_sys::rb_intern2(name.as_ptr(), name.count_bytes() as _))
+    });
+    allocated();
     SEEN.store(timer::burst(), Ordering::Relaxed);
     if BY_JOB { Ok(()) } else { gate::prepare() }
 }
@@ -168,9 +204,19 @@ impl Agent {
         let seen = state.allocations.saturating_sub(left);
         state.mean += (seen as f64 - state.mean) / 8.0;
         let (ratio, cycle) = timer::plan();
+        let total = allocated();
+        if state.total == 0 {
+            // The share of time is a good guess, but the system may run other programs when the timer wakes up.
+            (state.between, state.within) = (ratio * PRIOR, PRIOR);
+        } else {
+            let passed = total.saturating_sub(state.total) as f64;
+            state.between = state.between * RETAINED + passed;
+            state.within = state.within * RETAINED + seen as f64;
+        }
+        state.total = total;
         let wanted = (BUDGET * cycle).max(1.0);
         state.number = burst;
-        state.ratio = ratio;
+        state.ratio = (state.between / state.within.max(1.0)).max(1.0);
         state.gap = ((state.mean / wanted) as u32).max(1);
         state.samples = 0;
         state.allocations = 0;

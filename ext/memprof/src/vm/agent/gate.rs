@@ -106,10 +106,7 @@ fn others() -> bool {
         let mut next = *(list as *const usize);
         while next != 0 {
             let hook = &*(next as *const Hook);
-            if hook.flags & DELETED == 0
-                && hook.events & ALLOCATION != 0
-                && hook.function != ours
-            {
+            if hook.flags & DELETED == 0 && hook.events & ALLOCATION != 0 && hook.function != ours {
                 return true;
             }
             next = hook.next;
@@ -226,7 +223,8 @@ fn number(bytes: &[u8]) -> u64 {
 fn word(memory: &File, address: u64) -> Option<u64> {
     let mut bytes = [0; 8];
     let aligned = address != 0 && address % 8 == 0;
-    (aligned && memory.read_exact_at(&mut bytes, address).is_ok()).then(|| u64::from_ne_bytes(bytes))
+    (aligned && memory.read_exact_at(&mut bytes, address).is_ok())
+        .then(|| u64::from_ne_bytes(bytes))
 }
 
 /// The words of a structure that may be pointers.
