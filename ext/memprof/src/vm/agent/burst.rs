@@ -79,7 +79,7 @@ static TOTAL: OnceLock<VALUE> = OnceLock::new();
 /// Objects allocated so far.
 fn allocated() -> usize {
     // SAFETY: with a symbol, the VM reads a counter; it interned its names when `prepare` called this first.
-    TOTAL.get().map_or(0, |key| unsafe { rb_sys::rb_gc_stat(*key) })
+    TOTAL.get().map_or(0, |key| unsafe { rb_sys::rb_gc_stat(*key) } as usize)
 }
 
 impl Default for Progress {
