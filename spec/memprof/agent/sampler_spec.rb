@@ -66,21 +66,31 @@ RSpec.describe "Memprof::Agent::Sampler" do
   end
 
   it "knows which objects are alive" do
+    stub_const("Held", Class.new)
     sampler.start(share: 0.2)
     kept = []
-    reports = sampled(2000) { 20_000.times { |index| kept << Object.new if (index % 2).zero? || Object.new } }
-    expect(reports).not_to be_empty
+    sampled(2000) do
+      20_000.times do |index|
+        kept << Held.new if index.even?
+        Held.new
+      end
+    end
+    # What the VM says is alive, and how far the estimate is from that.
     live = -> do
       GC.start
       GC.start(full_mark: false)
       report, facts = sampler.interval
-      wanted = ->(site) { site.file == __FILE__ && site.class_name == "Object" }
-      deviation(report.sites, facts[:errors], wanted, kept.size, :retained)
+      exact = ObjectSpace.each_object(Held).count
+      [exact, deviation(report.sites, facts[:errors], ->(site) {
+                                                        site.class_name == "Held"
+                                                      }, exact, :retained)]
     end
-    expect(live.call).to be_between(-5, 5)
-    # Not `first`, which shares the memory, and the references, of the whole array.
-    kept = Array.new(kept.size / 2) { |index| kept[index] }
-    expect(live.call).to be_between(-5, 5)
+    all, difference = live.call
+    expect(difference).to be_between(-5, 5)
+    kept.fill(nil, kept.size / 2)
+    half, difference = live.call
+    expect(half).to be < all * 0.6
+    expect(difference).to be_between(-5, 5)
   end
 
   it "works beside a session, and neither sees the other" do
