@@ -15,6 +15,7 @@ pub mod profile;
 pub mod recorder;
 pub mod running_total;
 pub mod sampler;
+pub mod samples;
 pub mod sessions;
 pub mod sites;
 pub mod string_values;

@@ -23,7 +23,7 @@ use generations::Generations;
 pub use marks::MarkRow;
 use peak::Watch;
 pub use peak::{Moment, Peak};
-use profile_builder::ProfileBuilder;
+pub(crate) use profile_builder::ProfileBuilder;
 use stats::Rows;
 pub use stats::StatsRow;
 

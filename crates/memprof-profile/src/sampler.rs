@@ -46,8 +46,13 @@ impl Sampler {
         (self.uniform().ln() / miss.ln()).min(f64::from(u32::MAX)) as u32
     }
 
+    /// Exponential with mean 1.
+    pub fn exponential(&mut self) -> f64 {
+        -self.uniform().ln()
+    }
+
     /// Uniform in (0, 1], from xorshift64* (Vigna 2016).
-    fn uniform(&mut self) -> f64 {
+    pub(crate) fn uniform(&mut self) -> f64 {
         self.state ^= self.state >> 12;
         self.state ^= self.state << 25;
         self.state ^= self.state >> 27;

@@ -32,15 +32,12 @@ module Memprof
       # @return [Array<Array>] for each site of the report the mean and the largest age of its live objects,
       #   in seconds
       attr_reader :ages
-      # @return [Array<Array>, nil] memory of malloc: file, line, label, allocated bytes and live bytes of
-      #   each site; nil if unknown
-      attr_reader :malloc
       # @return [Hash{Symbol => Object}] `:service`, `:release`, `:host`, `:worker`, `:pid`
       attr_reader :labels
 
       # @api private
       def initialize(report:, started_at:, duration:, gc: {}, memory: nil, rss: memory&.rss, cost: {},
-        errors: [], ages: [], malloc: nil, labels: {})
+        errors: [], ages: [], labels: {})
         @report = report
         @started_at = started_at.is_a?(Time) ? started_at : Time.at(started_at)
         @duration = duration
@@ -50,7 +47,6 @@ module Memprof
         @cost = cost.freeze
         @errors = errors
         @ages = ages
-        @malloc = malloc
         @labels = labels.freeze
         freeze
       end

@@ -194,7 +194,7 @@ module Memprof
       end
 
       def sample
-        @sampling = Sampler.start(**@settings.to_h.slice(:share, :stack, :malloc))
+        @sampling = Sampler.start(**@settings.to_h.slice(:share, :stack))
         @log.warn("is off: the sampler is running already") unless @sampling
         @sampling
       rescue Error => e
@@ -289,7 +289,7 @@ module Memprof
       def take_interval
         report, facts = Sampler.interval
         memory = @ledger.read
-        facts = facts.slice(:started_at, :duration, :gc, :errors, :ages, :malloc)
+        facts = facts.slice(:started_at, :duration, :gc, :errors, :ages)
           .merge(cost: cost(facts[:cost]), memory: memory, rss: @limits.resident || memory&.rss)
         Interval.new(report: report, labels: labels, **facts)
       end

@@ -105,8 +105,6 @@ module Memprof
         sentence: "share of the time in which allocations are recorded"
       setting :stack, 64, Read.integer(1..512), must: "a whole number, 1 to 512",
         sentence: "how many frames of each call stack to record"
-      setting :malloc, 512 * 1024, Read.optional(Read.size), must: 'a size such as "512KiB", or none',
-        sentence: "record one block of malloc per so many bytes, on average; none: record none"
       setting :budget, 0.01, Read.number(1e-6..1), must: "a number above 0, at most 1",
         sentence: "share of a CPU that the agent may use: it switches itself off if it uses more in three " \
                   "intervals in succession"

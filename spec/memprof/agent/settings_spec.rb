@@ -23,8 +23,8 @@ RSpec.describe "The settings of the agent" do
   end
 
   it "are read from Ruby and from text alike" do
-    given = { interval: 30, limit: "90%", malloc: nil, dump: false, logger: :stderr, directory: "/tmp/x" }
-    text = "interval=30, limit=90%,malloc=none,dump=false,logger=stderr,directory=/tmp/x"
+    given = { interval: 30, limit: "90%", dump: false, logger: :stderr, directory: "/tmp/x" }
+    text = "interval=30, limit=90%,dump=false,logger=stderr,directory=/tmp/x"
     from_text = settings.new({}, env: { "MEMPROF_AGENT" => text })
     expect(from_text.problems).to eq([])
     expect(from_text.to_h).to eq(settings.new(given, env: {}).to_h)

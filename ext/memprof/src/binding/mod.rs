@@ -8,6 +8,7 @@ mod heap;
 mod job;
 mod malloc;
 mod native;
+mod native_agent;
 mod native_files;
 mod native_image;
 mod native_iseqs;
@@ -42,5 +43,6 @@ pub fn init(ruby: &Ruby) -> Result<(), Error> {
     request_log::init(ruby, native)?;
     malloc::init(ruby, native)?;
     recordings::init(native)?;
+    native_agent::init(native)?;
     native::init(ruby, native)
 }

@@ -6,7 +6,7 @@
 
 use memprof_native::at_fork::{self, AtFork};
 
-use super::{ractors, trace, tracker};
+use super::{agent, ractors, trace, tracker};
 
 /// Registers the first step. Called once, while the extension is loaded.
 pub fn init() {
@@ -15,6 +15,7 @@ pub fn init() {
             tracker::after_fork();
             trace::after_fork();
             ractors::after_fork();
+            agent::after_fork();
         },
         ..AtFork::NONE
     });

@@ -33,6 +33,11 @@ impl EventHook {
         }
     }
 
+    /// Address of the function.
+    pub fn address(&self) -> usize {
+        self.function as usize
+    }
+
     /// Adds the hook, now or once the VM permits it ([`ractors`]). The caller must not hold a lock that the function needs.
     pub fn add(&self) {
         self.wanted.store(true, Ordering::Relaxed);

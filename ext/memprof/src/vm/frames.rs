@@ -400,6 +400,12 @@ impl Frames {
         self.unnamed.iter_mut().map(|(_, id)| id)
     }
 
+    /// Drops everything, and its memory, but the frames still to be named.
+    pub fn restart(&mut self) {
+        let unnamed = std::mem::take(&mut self.unnamed);
+        *self = Frames { unnamed, ..Frames::default() };
+    }
+
     /// Memory size of the tables in bytes.
     pub fn memsize(&self) -> usize {
         self.stacks.memsize()

@@ -4,6 +4,7 @@ use magnus::typed_data::Obj;
 use magnus::{DataTypeFunctions, Error, Ruby, TypedData, gc};
 use rb_sys::VALUE;
 
+use super::agent;
 use super::between_sessions;
 use super::heap_pages::HeapPages;
 use super::ruby_object;
@@ -19,6 +20,7 @@ pub struct Guard;
 
 impl DataTypeFunctions for Guard {
     fn mark(&self, _: &gc::Marker) {
+        agent::mark();
         tracker::with(|tracker| {
             between_sessions::mark(tracker);
             for object in tracker.frames.pinned() {
@@ -31,6 +33,7 @@ impl DataTypeFunctions for Guard {
     fn compact(&self, _: &gc::Compactor) {
         let pages = HeapPages::default();
         let moved = |address: u64| pages.location(address);
+        agent::relocate(moved);
         tracker::with(|tracker| {
             tracker.recorder.relocate(moved, |address| ruby_object::slot_size(address as VALUE));
             tracker.recorder.sessions.threads_moved(moved);

@@ -15,11 +15,13 @@
 //!
 //! - [`sessions`], [`guard`] -> [`between_sessions`], [`hooks`] -> [`frees`], [`naming`], [`objspace`] -> [`tracker`] ->
 //!   [`frames`], [`classes`], [`places`], `quiet`, `identities`
+//! - [`agent`] has its own instances of [`frames`] and [`classes`], and nothing of the tracker but its quiet threads
 //! - [`frames`] -> `stack_tree`, `callers`, [`frame_keys`], `control_frames`, `origin`, `postponed_job`: a hook requests the
 //!   job set by [`naming`], without depending on it
 //! - all of them -> [`ruby_object`], [`symbols`], which don't depend on the tracker
 
 pub mod after_fork;
+pub mod agent;
 mod allocator;
 pub mod between_sessions;
 mod callers;

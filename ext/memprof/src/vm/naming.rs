@@ -6,6 +6,7 @@ use std::ffi::c_void;
 use memprof_profile::sites::FrameId;
 use rb_sys::VALUE;
 
+use super::agent;
 use super::peak;
 use super::postponed_job;
 use super::protect::protect;
@@ -22,6 +23,7 @@ unsafe extern "C" fn job(_: *mut c_void) {
     let _ = std::panic::catch_unwind(|| {
         name_frames();
         peak::measure();
+        agent::job();
     });
 }
 
@@ -46,7 +48,8 @@ fn finish(tracker: &mut tracker::Tracker, frame: VALUE, id: FrameId, name: Optio
     }
 }
 
-fn qualified_name(frame: VALUE) -> Option<String> {
+/// The qualified name of a method. `frame` is alive. Not to be called inside [`tracker::with`].
+pub fn qualified_name(frame: VALUE) -> Option<String> {
     // SAFETY: a frame that the guard marks, so alive; called outside hooks, where allocating is allowed.
     let name = protect(|| unsafe { rb_sys::rb_profile_frame_qualified_method_name(frame) }).ok()?;
     // SAFETY: nil or a String, whose bytes are copied before anything else happens.

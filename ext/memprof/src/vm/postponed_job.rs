@@ -23,10 +23,10 @@ pub fn init(job: Job) {
     }
 }
 
-/// Asks the VM to run the job. Allocates nothing.
+/// Asks the VM to run the job. Allocates nothing. Called with the GVL; from Ruby 3.3 on, on any thread.
 pub fn request() {
     let symbols = symbols();
-    // SAFETY: both functions may be called anywhere with the GVL; the job is a function, so it is never freed.
+    // SAFETY: the first may be called anywhere, the second anywhere with the GVL; the job is a function, so it is never freed.
     unsafe {
         match (HANDLE.get(), symbols.trigger_job, symbols.register_job) {
             (Some(handle), Some(trigger), _) => trigger(*handle),

@@ -9,7 +9,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use super::event_hook::EventHook;
-use super::{hooks, trace};
+use super::{agent, hooks, trace};
 
 /// Set for a Ruby that crashes.
 static CRASHES: AtomicBool = AtomicBool::new(false);
@@ -33,6 +33,7 @@ pub fn avoid() {
 pub fn starts() -> bool {
     STARTING.store(STARTING.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     note_start();
+    agent::forbid();
     // All of them: `any` would stop at the first.
     every_hook().into_iter().filter(|hook| hook.suspend()).count() > 0
 }
@@ -44,6 +45,7 @@ pub fn starts() -> bool {
 pub fn is_allocated() {
     if avoided() {
         note_start();
+        agent::forbid();
         for hook in every_hook() {
             hook.suspend();
         }
@@ -92,7 +94,7 @@ pub fn allow_hooks() -> bool {
     !(avoided() && BESIDE.load(Ordering::Relaxed))
 }
 
-fn every_hook() -> [&'static EventHook; 3] {
+fn every_hook() -> [&'static EventHook; 5] {
     let [objects, collections] = trace::hooks();
-    [&hooks::HOOK, objects, collections]
+    [&hooks::HOOK, objects, collections, &agent::burst::HOOK, &agent::alive::HOOK]
 }

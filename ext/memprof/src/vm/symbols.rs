@@ -45,6 +45,12 @@ pub struct Symbols {
     pub trigger_job: Option<unsafe extern "C" fn(c_uint)>,
     /// Up to 4.0; deprecated since 3.3.
     pub register_job: Option<unsafe extern "C" fn(c_uint, Job, *mut c_void) -> c_int>,
+    /// 3.1 and later: the variables with the VM, and with the main Ractor while it is alone.
+    pub current_vm: Option<*const usize>,
+    /// See above.
+    pub main_ractor: Option<*const usize>,
+    /// All versions: the variable with the events that have hooks.
+    pub event_flags: Option<*const u32>,
     /// The class Ractor.
     pub ractor_class: Option<*const VALUE>,
     /// All versions. Aborts the process when called during a GC.
@@ -164,6 +170,9 @@ pub fn symbols() -> &'static Symbols {
                 c"rb_postponed_job_register_one",
                 unsafe extern "C" fn(c_uint, Job, *mut c_void) -> c_int
             ),
+            current_vm: address(c"ruby_current_vm_ptr").map(|address| address.cast_const().cast()),
+            main_ractor: address(c"ruby_single_main_ractor").map(|address| address.cast_const().cast()),
+            event_flags: address(c"ruby_vm_event_flags").map(|address| address.cast_const().cast()),
             ractor_class: address(c"rb_cRactor").map(|address| address.cast_const().cast()),
             reachable_from: function!(
                 c"rb_objspace_reachable_objects_from",

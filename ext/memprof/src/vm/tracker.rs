@@ -242,7 +242,7 @@ pub fn suspended<T>(work: impl FnOnce() -> T) -> T {
 
 /// A number unique to this process: random bits from the system, or else from clock and process id. Allocates nothing: also
 /// called in a forked child.
-fn seed() -> u64 {
+pub fn seed() -> u64 {
     let mut bytes = [0u8; 8];
     // SAFETY: writes that many bytes, or fails.
     if unsafe { libc::getentropy(bytes.as_mut_ptr().cast(), bytes.len()) } == 0 {

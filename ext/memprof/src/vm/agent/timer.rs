@@ -1,0 +1,258 @@
+//! The thread that draws the moments of bursts. It never touches Ruby objects, and Ruby does not know it.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use memprof_profile::sampler::Sampler;
+
+use super::{burst, gate};
+use crate::vm::postponed_job;
+
+/// Length of a burst.
+const LENGTH: Duration = Duration::from_micros(200);
+
+/// Bursts without an allocation after which they become rarer.
+const IDLE: u32 = 8;
+
+/// Times by which they become rarer at most, as a power of two.
+const RAREST: u32 = 4;
+
+/// Whether there is a burst.
+static WANTED: AtomicBool = AtomicBool::new(false);
+
+/// Number of the current burst, or the last one.
+static BURST: AtomicU32 = AtomicU32::new(0);
+
+/// How many objects one in this burst stands for, and seconds from one burst to the next: bits of an f64.
+static RATIO: AtomicU64 = AtomicU64::new(0);
+static CYCLE: AtomicU64 = AtomicU64::new(0);
+
+/// Nanoseconds that hooks took in this burst.
+static DEBT: AtomicU64 = AtomicU64::new(0);
+
+/// CPU nanoseconds of this thread, and those before it.
+static CPU: AtomicU64 = AtomicU64::new(0);
+
+/// The running thread, if any. Only locked with the GVL.
+static TIMER: Mutex<Option<Timer>> = Mutex::new(None);
+
+struct Timer {
+    shared: Arc<Shared>,
+    thread: JoinHandle<()>,
+    share: f64,
+    pid: u32,
+}
+
+#[derive(Default)]
+struct Shared {
+    stopped: Mutex<bool>,
+    wake: Condvar,
+}
+
+impl Shared {
+    /// Waits so long; true if the thread has to end.
+    fn wait(&self, time: Duration) -> bool {
+        let deadline = Instant::now() + time;
+        let mut stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
+        while !*stopped {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            let woken = self.wake.wait_timeout(stopped, left);
+            stopped = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+}
+
+/// Whether there is a burst.
+#[inline(always)]
+pub fn is_wanted() -> bool {
+    WANTED.load(Ordering::Relaxed)
+}
+
+/// Number of the burst.
+#[inline(always)]
+pub fn burst() -> u32 {
+    BURST.load(Ordering::Relaxed)
+}
+
+/// How many objects one in this burst stands for, and seconds from one burst to the next.
+pub fn plan() -> (f64, f64) {
+    (f64::from_bits(RATIO.load(Ordering::Relaxed)), f64::from_bits(CYCLE.load(Ordering::Relaxed)))
+}
+
+/// The hook took this many nanoseconds.
+pub fn owe(nanoseconds: u64) {
+    DEBT.store(DEBT.load(Ordering::Relaxed) + nanoseconds, Ordering::Relaxed);
+}
+
+/// CPU time of the thread.
+pub fn cpu() -> Duration {
+    Duration::from_nanos(CPU.load(Ordering::Relaxed))
+}
+
+/// Starts the thread.
+///
+/// # Errors
+/// If the system has no thread for it.
+pub fn start(share: f64, seed: u64) -> Result<(), String> {
+    static AT_EXIT: std::sync::Once = std::sync::Once::new();
+    unsafe extern "C" fn at_exit(_: *mut rb_sys::ruby_vm_t) {
+        stop();
+    }
+    // SAFETY: called with the GVL; the function is never unloaded before the VM ends.
+    AT_EXIT.call_once(|| unsafe { rb_sys::ruby_vm_at_exit(Some(at_exit)) });
+    let shared = Arc::new(Shared::default());
+    let theirs = Arc::clone(&shared);
+    let thread = without_signals(|| {
+        let thread = std::thread::Builder::new().name("memprof-agent".into());
+        thread.stack_size(128 * 1024).spawn(move || run(&theirs, share, seed))
+    });
+    let thread = thread.map_err(|error| format!("no thread: {error}"))?;
+    let timer = Timer { shared, thread, share, pid: std::process::id() };
+    *TIMER.lock().unwrap_or_else(PoisonError::into_inner) = Some(timer);
+    Ok(())
+}
+
+/// Calls `work` while all signals are blocked: a thread started in it never handles one of the program's.
+fn without_signals<T>(work: impl FnOnce() -> T) -> T {
+    let mut before = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: both sets are valid; sigfillset initializes the first, and pthread_sigmask the second.
+    unsafe {
+        let mut all = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
+    }
+    let result = work();
+    // SAFETY: the mask that was there before.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), std::ptr::null_mut()) };
+    result
+}
+
+/// Ends the thread, and waits for that.
+pub fn stop() {
+    let timer = TIMER.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let Some(timer) = timer else { return };
+    if timer.pid != std::process::id() {
+        // The parent's: there is no such thread here.
+        std::mem::forget(timer);
+        return;
+    }
+    *timer.shared.stopped.lock().unwrap_or_else(PoisonError::into_inner) = true;
+    timer.shared.wake.notify_all();
+    drop(timer.thread.join());
+    WANTED.store(false, Ordering::Relaxed);
+}
+
+/// Starts the thread again in the child of a fork, if the parent has one.
+///
+/// # Errors
+/// If the system has no thread for it.
+pub fn after_fork_in_child() -> Result<(), String> {
+    let timer = TIMER.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let Some(timer) = timer else { return Ok(()) };
+    let share = timer.share;
+    std::mem::forget(timer);
+    start(share, crate::vm::tracker::seed())
+}
+
+/// Runs in the child of a fork, before any Ruby code; only sets atomics.
+pub fn forked() {
+    WANTED.store(false, Ordering::Relaxed);
+    CPU.store(0, Ordering::Relaxed);
+    gate::forked();
+}
+
+/// Means of what the system's timers do, over the last bursts.
+struct Means {
+    /// Seconds that the program ran in a burst.
+    length: f64,
+    /// Seconds by which a wait takes longer than asked for.
+    late: f64,
+}
+
+fn run(shared: &Shared, share: f64, seed: u64) {
+    precise();
+    let mut random = Sampler::new(seed);
+    let mut means = Means { length: LENGTH.as_secs_f64(), late: 0.0 };
+    // What a burst really takes here, before one counts.
+    for round in 0..8 {
+        let began = Instant::now();
+        if shared.wait(LENGTH) {
+            return;
+        }
+        means.length += (began.elapsed().as_secs_f64() - means.length) / f64::from(round + 1);
+    }
+    let gap = LENGTH.as_secs_f64() * (1.0 - share) / share;
+    let mut idle = 0;
+    loop {
+        let mean = gap * f64::from(1u32 << (idle / IDLE).min(RAREST));
+        let wanted = mean * random.exponential();
+        let began = Instant::now();
+        if shared.wait(Duration::from_secs_f64(wanted)) {
+            return;
+        }
+        let cycle = mean + means.late.max(0.0) + means.length;
+        let late = began.elapsed().as_secs_f64() - wanted;
+        means.late += (late - means.late) / 64.0;
+        let (length, ended) = one_burst(shared, cycle / means.length, cycle);
+        means.length += (length - means.length) / 64.0;
+        idle = if burst::was_seen() { 0 } else { idle + 1 };
+        CPU.store(thread_time(), Ordering::Relaxed);
+        if ended || super::broken() {
+            return;
+        }
+    }
+}
+
+/// One burst; returns how long the program ran in it, and whether the thread has to end.
+fn one_burst(shared: &Shared, ratio: f64, cycle: f64) -> (f64, bool) {
+    RATIO.store(ratio.to_bits(), Ordering::Relaxed);
+    CYCLE.store(cycle.to_bits(), Ordering::Relaxed);
+    DEBT.store(0, Ordering::Relaxed);
+    BURST.store(burst().wrapping_add(1), Ordering::Release);
+    let began = Instant::now();
+    WANTED.store(true, Ordering::Release);
+    if burst::BY_JOB {
+        postponed_job::request();
+    } else {
+        gate::open();
+    }
+    let mut ended = shared.wait(LENGTH);
+    // What the hooks took comes on top, a few times at most: the program goes on meanwhile.
+    for _ in 0..4 {
+        let owed = LENGTH + Duration::from_nanos(DEBT.load(Ordering::Relaxed));
+        let left = owed.saturating_sub(began.elapsed());
+        if ended || left < Duration::from_micros(10) {
+            break;
+        }
+        ended = shared.wait(left.min(LENGTH * 10));
+    }
+    WANTED.store(false, Ordering::Release);
+    let length = began.elapsed().saturating_sub(Duration::from_nanos(DEBT.load(Ordering::Relaxed)));
+    if burst::BY_JOB && burst::is_added() {
+        postponed_job::request();
+    }
+    (length.as_secs_f64(), ended)
+}
+
+/// Asks the system not to wake this thread late in order to save energy.
+fn precise() {
+    #[cfg(target_os = "linux")]
+    // SAFETY: changes only the calling thread's timers.
+    unsafe {
+        libc::prctl(libc::PR_SET_TIMERSLACK, 1000usize);
+    }
+}
+
+/// CPU nanoseconds of the calling thread.
+fn thread_time() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes the time, or fails.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
