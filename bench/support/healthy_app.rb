@@ -1,9 +1,10 @@
 # frozen_string_literal: true
 
-# An app without a leak, with all that resembles one: caches that fill over hours, sessions that expire, a queue
-# that fills by day and drains by night, buffers that are flushed, tables filled on first use. Run as a program,
-# it records which objects are alive every five minutes of its own, compressed, time: with ObjectSpace, not with
-# memprof. Each five minutes have a full GC, as in an app that allocates hundreds of megabytes in them.
+# An app without a leak, with all that resembles one: caches that fill over hours, sessions that expire, a
+# queue that fills by day and drains by night, buffers that are flushed, tables filled on first use. Run as a
+# program, it records which objects are alive every five minutes of its own, compressed, time: with
+# ObjectSpace, not with memprof. Each five minutes have a full GC, as in an app that allocates hundreds of
+# megabytes in them.
 #
 #     ruby bench/support/healthy_app.rb FILE SEED START_HOUR HOURS
 

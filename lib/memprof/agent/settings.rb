@@ -129,8 +129,8 @@ module Memprof
         must: "full, truncate, hash, length or none",
         sentence: "how that dump has the values of strings, see `Memprof.dump_all`"
       setting :leaks, :show, Read.word(:show, :log, :off), must: "show, log or off",
-        sentence: "lines whose live bytes only grow; show: `Memprof::Agent.leaks` has them, and subscribers " \
-                  "get them; log: so does the log; off: they are not looked for"
+        sentence: "lines whose live bytes only grow; show: `Memprof::Agent.leaks` has them, and " \
+                  "subscribers get them; log: so does the log; off: they are not looked for"
       setting :logger, :auto, Read.logger, must: "a logger, auto, stderr or none",
         sentence: "where to log; auto: to the logger of Rails, or else to standard error"
       setting :service, nil, Read.optional(Read.text), must: "a text",

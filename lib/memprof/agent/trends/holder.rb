@@ -110,7 +110,7 @@ module Memprof
           end
 
           def finish(pid, watch)
-            watch.kill if watch
+            watch&.kill
             Process.kill(:KILL, pid)
             Process.wait(pid)
           rescue Errno::ESRCH, Errno::ECHILD

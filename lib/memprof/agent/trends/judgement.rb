@@ -8,17 +8,17 @@ module Memprof
       # Whether a site leaks, according to the live bytes of all workers. Estimates add up, so a leak that is
       # too small to be seen in one worker is seen in eight. All of this must hold in a window of hours:
       #
-      # 1. The trend of Theil and Sen is positive beyond doubt, has not slowed down and still reaches new maxima
-      #    (crates/memprof-profile/src/growth.rs).
+      # 1. The trend of Theil and Sen is positive beyond doubt, has not slowed down and still reaches new
+      #    maxima (crates/memprof-profile/src/growth.rs).
       # 2. The gain is larger than six standard errors, those of sampling and the scatter about the line. An
       #    error of sampling lasts as long as the objects do, so averaging does not remove it.
-      # 3. Each third of the window gains at least three quarters of its share, and the second half at least 85 %
-      #    of the first; so does the window compared with the time before it. A cache that fills, a step and the
-      #    flank of a day fail here.
+      # 3. Each third of the window gains at least three quarters of its share, and the second half at least
+      #    85 % of the first; so does the window compared with the time before it. A cache that fills, a step
+      #    and the flank of a day fail here.
       # 4. The objects grow old: in a leak, what was gained is as old as the time since. In a queue, or in a
       #    store of sessions that expire, objects are replaced by younger ones while their number grows.
-      # 5. The window begins after the warm-up of the process, and each third of it has a major GC: objects that
-      #    are old remain until then, though nothing retains them.
+      # 5. The window begins after the warm-up of the process, and each third of it has a major GC: objects
+      #    that are old remain until then, though nothing retains them.
       class Judgement
         # Hours. Without ages only the long windows count.
         WINDOWS = [4, 5, 6, 8, 12, 16, 20].freeze
