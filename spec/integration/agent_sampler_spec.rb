@@ -3,6 +3,7 @@
 # The agent's sampler in programs that stress it.
 RSpec.describe "The agent's sampler", :integration do
   let(:start) { <<~RUBY }
+    require "memprof"
     require "memprof/agent/sampler"
     SAMPLER = Memprof::Agent.const_get(:Sampler)
     DEADLINE = Process.clock_gettime(Process::CLOCK_MONOTONIC) + 60

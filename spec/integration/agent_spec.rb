@@ -169,7 +169,7 @@ RSpec.describe "memprof/agent in a process" do
       Dir.mktmpdir do |directory|
         code = <<~'RUBY'
           File.write(File.join(ARGV[0], "cgroup.procs"), Process.pid)
-          Memprof::Agent.start(limit: "60%", check: 0.1, interval: 60, directory: ARGV[1])
+          Memprof::Agent.start(limit: "60%", check: 0.1, interval: 60, share: 0.5, budget: 1, directory: ARGV[1])
           log = []
           loop { log << "x" * 100_000 && sleep(0.001) }
         RUBY

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "json"
+require "memprof"
 require "memprof/agent/sampler"
 
 RSpec.describe "Memprof::Agent::Sampler" do
