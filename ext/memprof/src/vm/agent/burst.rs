@@ -142,11 +142,6 @@ pub fn job() {
     }
 }
 
-/// Whether the hook was called in the current burst.
-pub fn was_seen() -> bool {
-    SEEN.load(Ordering::Relaxed) == timer::burst()
-}
-
 /// Whether the timer must ask for a job to end the burst.
 pub fn is_added() -> bool {
     ADDED.load(Ordering::Relaxed)

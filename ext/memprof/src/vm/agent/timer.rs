@@ -13,8 +13,12 @@ use crate::vm::postponed_job;
 /// Length of a burst.
 const LENGTH: Duration = Duration::from_micros(200);
 
-/// Bursts without an allocation after which they become rarer.
+/// Bursts without work of the program after which they become rarer.
 const IDLE: u32 = 8;
+
+/// Share of the time in which a program has to run to be at work. Bursts that nothing was allocated in don't count: a call of C
+/// has no safe point, however much it allocates, and code that follows it must be seen as often as any other.
+const AT_WORK: f64 = 0.02;
 
 /// Times by which they become rarer at most, as a power of two.
 const RAREST: u32 = 4;
@@ -189,6 +193,7 @@ fn run(shared: &Shared, share: f64, seed: u64) {
     }
     let gap = LENGTH.as_secs_f64() * (1.0 - share) / share;
     let mut idle = 0;
+    let mut looked = (Instant::now(), time_of(libc::CLOCK_PROCESS_CPUTIME_ID));
     loop {
         let mean = gap * f64::from(1u32 << (idle / IDLE).min(RAREST));
         let wanted = mean * random.exponential();
@@ -201,8 +206,13 @@ fn run(shared: &Shared, share: f64, seed: u64) {
         means.late += (late - means.late) / 64.0;
         let (length, ended) = one_burst(shared, cycle / means.length, cycle);
         means.length += (length - means.length) / 64.0;
-        idle = if burst::was_seen() { 0 } else { idle + 1 };
-        CPU.store(thread_time(), Ordering::Relaxed);
+        let spent = time_of(libc::CLOCK_THREAD_CPUTIME_ID);
+        let own = spent.saturating_sub(CPU.swap(spent, Ordering::Relaxed));
+        let now = (Instant::now(), time_of(libc::CLOCK_PROCESS_CPUTIME_ID));
+        let worked = now.1.saturating_sub(looked.1).saturating_sub(own) as f64 / 1e9;
+        let at_work = worked > AT_WORK * now.0.duration_since(looked.0).as_secs_f64();
+        idle = if at_work { 0 } else { idle + 1 };
+        looked = now;
         if ended || super::broken() {
             return;
         }
@@ -249,10 +259,10 @@ fn precise() {
     }
 }
 
-/// CPU nanoseconds of the calling thread.
-fn thread_time() -> u64 {
+/// CPU nanoseconds of the calling thread, or of the process.
+fn time_of(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: writes the time, or fails.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
