@@ -6,7 +6,7 @@ require "tmpdir"
 RSpec.describe "Leaks that name themselves" do
   # Does some work until a leak was named, but not longer than so many seconds.
   def run(seconds, work, directory)
-    settings = "on,interval=0.2,share=1,budget=1,logger=none,directory=#{directory}"
+    settings = "on,interval=0.2,share=0.5,budget=1,logger=none,directory=#{directory}"
     env = { "MEMPROF_AGENT" => settings, "MEMPROF_RELEASE" => "3fe2a1" }
     run_ruby(<<~RUBY, env: env, ruby_args: ["-rmemprof/agent"])
       require "memprof"

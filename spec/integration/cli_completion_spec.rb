@@ -23,7 +23,7 @@ RSpec.describe "memprof completion" do
     expect(proposed("memprof", "run", "-f", "mark")).to eq(%w[markdown])
     expect(proposed("memprof", "help", "lea")).to eq(%w[leaks])
     expect(proposed("memprof", "completion", "")).to eq(%w[bash zsh fish])
-    expect(proposed("memprof", "core", "-f", "")).to eq(%w[text json])
+    expect(proposed("memprof", "core", "-f", "")).to eq(%w[text json markdown])
     expect(script("zsh")).to match(/'--by\[.*\]:WHAT:\(action path status exception\)'/)
       .and match(/^    completion\) .*'1:word:\(bash zsh fish\)' ;;$/)
     expect(script("fish")).to match(/ -l by -r -f -a 'action path status exception' /)

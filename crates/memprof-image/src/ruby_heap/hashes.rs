@@ -61,7 +61,8 @@ impl Entries {
 }
 
 impl Layout {
-    /// The layout in which most large hashes have a table.
+    /// The layout in which most large hashes have a table. The other one fits hardly any. Not all fit: garbage that was not swept
+    /// may have lost its table.
     pub fn learn(heap: &RubyHeap<'_>) -> Layout {
         let large: Vec<Object> = heap
             .of_kind(Kind::HASH)
@@ -76,8 +77,7 @@ impl Layout {
         };
         let all = [Layout::Pointer, Layout::InSlot];
         let best = all.into_iter().max_by_key(|layout| fitting(*layout));
-        best.filter(|layout| !large.is_empty() && fitting(*layout) * 20 > large.len() * 19)
-            .unwrap_or_default()
+        best.filter(|layout| fitting(*layout) * 2 > large.len()).unwrap_or_default()
     }
 
     fn table(self, heap: &RubyHeap<'_>, hash: &Object) -> Option<u64> {

@@ -25,8 +25,8 @@ impl Estimate {
     fn add(&mut self, other: Estimate) {
         self.objects += other.objects;
         self.bytes += other.bytes;
-        self.objects_error = self.objects_error.hypot(other.objects_error);
-        self.bytes_error = self.bytes_error.hypot(other.bytes_error);
+        self.objects_error = root(self.objects_error, other.objects_error);
+        self.bytes_error = root(self.bytes_error, other.bytes_error);
     }
 
     fn amount(&self) -> Amount {
@@ -142,9 +142,14 @@ fn add_live<'a>(
     }
     for ((site, _), (objects, bytes)) in bursts {
         let live = &mut by_site.entry(site).or_default().live;
-        live.objects_error = live.objects_error.hypot(objects);
-        live.bytes_error = live.bytes_error.hypot(bytes);
+        live.objects_error = root(live.objects_error, objects);
+        live.bytes_error = root(live.bytes_error, bytes);
     }
+}
+
+/// Standard error of a sum of independent estimates. `f64::hypot` would need a newer libc than the gems.
+fn root(a: f64, b: f64) -> f64 {
+    (a * a + b * b).sqrt()
 }
 
 /// Puts rows and facts into the order in which a report lists the sites.
