@@ -95,6 +95,8 @@ RSpec.describe "memprof/agent in a process" do
   it "ends with a last interval, and with the program's own status" do
     code = <<~'RUBY'
       Memprof::Agent.subscribe { |interval| $stdout.puts("last") || $stdout.flush }
+      agent = Memprof::Agent.const_get(:Runner).instance_variable_get(:@current)
+      sleep(0.01) until agent.instance_variable_get(:@sampling)
       Thread.new { loop { "garbage".dup } }
       exit 7
     RUBY

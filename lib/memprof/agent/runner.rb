@@ -254,6 +254,7 @@ module Memprof
         @stopping = true
         return if thread.nil? || thread.equal?(Thread.current)
 
+        thread.priority = Thread.current.priority # now somebody waits for it
         @lock.synchronize { @wake.broadcast }
         thread.join(patience)
       end
@@ -288,7 +289,8 @@ module Memprof
 
       def take_interval
         report, facts = Sampler.interval
-        memory = @ledger.read
+        # Nor does it wait for the ledger: other threads may run, and each file that this one reads costs it a turn.
+        memory = @ledger.read unless @last
         facts = facts.slice(:started_at, :duration, :gc, :errors, :ages)
           .merge(cost: cost(facts[:cost]), memory: memory, rss: @limits.resident || memory&.rss)
         Interval.new(report: report, labels: labels, **facts)
@@ -303,7 +305,8 @@ module Memprof
       end
 
       def look_for_leaks(interval)
-        return if @settings[:leaks] == :off
+        # The end of the process does not wait until that is loaded.
+        return if @settings[:leaks] == :off || (@last && !@trends)
 
         @trends ||= Native.quiet { Trends.open(@settings) }
         Native.quiet { @trends.add(interval) }.each { |leak| leak(leak) }
