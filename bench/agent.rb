@@ -10,7 +10,7 @@ ROUNDS = Bench.size(15, 1)
 LEVELS = 20
 LIB = File.expand_path("../lib", __dir__)
 SHOP = File.join(__dir__, "support/shop.rb")
-START = "require 'memprof/agent/sampler'; Memprof::Agent.const_get(:Sampler).start"
+START = "require 'memprof'; require 'memprof/agent/sampler'; Memprof::Agent.const_get(:Sampler).start"
 NAMES = { objects: "loop of `Object.new`", json: "JSON, parsed and generated" }.freeze
 
 # Programs without requests.
@@ -45,6 +45,7 @@ def requests(begin_with)
 end
 
 Bench.title("What does the agent's sampler cost a program that it always watches?")
+require "memprof"
 require "memprof/agent/sampler"
 sampler = Memprof::Agent.const_get(:Sampler)
 rows = NAMES.map do |name, title|

@@ -171,9 +171,10 @@ impl Agent {
     fn probe(&mut self) {
         PROBE.with_borrow_mut(|probe| {
             if let Some(probe) = probe {
-                // SAFETY: objects allocated since the previous GC.
                 let count = |objects: &[VALUE]| {
-                    objects.iter().filter(|object| unsafe { is_marked(**object) }).count()
+                    // SAFETY: objects allocated since the previous GC, so none of them is freed yet.
+                    let marked = |object: &&VALUE| unsafe { is_marked(**object) };
+                    objects.iter().filter(marked).count()
                 };
                 probe.result = Some((count(&probe.alive), count(&probe.dead)));
             }

@@ -239,7 +239,7 @@ impl Agent {
         }
         if let Some(site) = self.site(event, flags, classes::key(flags, class)) {
             self.samples.take(
-                object as u64,
+                object,
                 Sample {
                     site,
                     burst: self.burst.number,
@@ -250,7 +250,7 @@ impl Agent {
                 },
             );
         } else {
-            self.samples.forget(object as u64);
+            self.samples.forget(object);
         }
     }
 
