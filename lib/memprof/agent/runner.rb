@@ -289,7 +289,7 @@ module Memprof
 
       def take_interval
         report, facts = Sampler.interval
-        # Nor does it wait for the ledger: other threads may run, and each file that this one reads costs it a turn.
+        # Nor does it wait for the ledger: beside busy threads, each file that is read costs a turn.
         memory = @ledger.read unless @last
         facts = facts.slice(:started_at, :duration, :gc, :errors, :ages)
           .merge(cost: cost(facts[:cost]), memory: memory, rss: @limits.resident || memory&.rss)

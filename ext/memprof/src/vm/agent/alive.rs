@@ -62,7 +62,7 @@ pub fn collections() -> usize {
     unsafe { rb_sys::rb_gc_count() as usize }
 }
 
-/// Addresses of [`verify`] to ask about at the end of the next marking, and the answers.
+/// Addresses to ask about, for a check of this VM, at the end of the next marking, and the answers.
 struct Probe {
     alive: [VALUE; PROBES],
     dead: [VALUE; PROBES],
