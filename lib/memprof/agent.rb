@@ -13,9 +13,12 @@ module Memprof
   #   Memprof::Agent.start(interval: 30, limit: "90%")
   #   Memprof::Agent.subscribe { |interval| puts interval.report.first }
   module Agent
+    autoload :Endpoints, "#{__dir__}/agent/endpoints"
     autoload :Interval, "#{__dir__}/agent/interval"
     autoload :Leak, "#{__dir__}/agent/leak"
+    autoload :Totals, "#{__dir__}/agent/totals"
     autoload :Trends, "#{__dir__}/agent/trends"
+    autoload :Work, "#{__dir__}/agent/work"
 
     # A block that {Agent.subscribe} registered.
     class Subscription

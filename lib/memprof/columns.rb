@@ -124,7 +124,10 @@ module Memprof
         [:bytes_per_run, "Bytes/run", :bytes, "memory that each run adds"],
         [:live_objects, "Live", :count, "number of live objects"],
         [:runs, "Over the runs", :name, "live objects after each run"],
-        [:test, "Example", :name, "description of the example of the test suite"]
+        [:test, "Example", :name, "description of the example of the test suite"],
+        [:live_for, "Live for", :seconds, "mean age of the live objects"],
+        [:oldest, "Oldest", :seconds, "largest age of the live objects"],
+        [:per_hour, "Per hour", :bytes, "growth in an hour"]
       ],
       "malloc" => [
         [:live, "Live", :bytes, "memory of malloc that is not freed"],

@@ -24,7 +24,7 @@ RSpec.describe "the pages of memprof web in a browser" do
     /malloc/3 /malloc/3?from=0.1 /malloc/3/flame /boots/4 /boots/4?min=0 /boots/4/flame
   ]
   cores = %w[/ /blocks /blocks/list?set=leaked /blocks/list?set=owned&like=%25RubyString /blocks/at/0x1]
-  live = %w[/live /live/requests /live/requests/1 /live/memory]
+  live = %w[/live /live/requests /live/requests/1 /live/memory /live/agent]
   # What only leads elsewhere, or is a file.
   elsewhere = %w[Home LiveDump LiveRequestsFile RecordingList TraceList TrackedList BootList]
 

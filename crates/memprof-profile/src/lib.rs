@@ -13,6 +13,7 @@ pub mod live;
 pub mod printable;
 pub mod profile;
 pub mod recorder;
+pub mod running_total;
 pub mod sampler;
 pub mod sessions;
 pub mod sites;

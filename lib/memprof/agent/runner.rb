@@ -13,6 +13,7 @@ require_relative "log"
 require_relative "notifications"
 require_relative "sampler"
 require_relative "schedule"
+require_relative "served"
 require_relative "settings"
 
 module Memprof
@@ -144,6 +145,7 @@ module Memprof
         return if @pid == Process.pid || @ended
 
         Sampler.stop
+        @served.after_fork
         renew
         @announced = true
         @thread = open_thread(settle: SETTLE)
@@ -188,6 +190,7 @@ module Memprof
         @limits = Limits.new(@settings, cgroup: @cgroup)
         @evidence = Evidence.new(@settings, limits: @limits, cgroup: @cgroup, ledger: @ledger)
         @budget = Budget.new(@settings[:budget])
+        @served = Served.new(@settings, log: @log)
       end
 
       def sample
@@ -215,6 +218,7 @@ module Memprof
 
         @schedule = Schedule.new(@settings.to_h.slice(:interval, :check), clock: @clock)
         @cpu = thread_cpu
+        @served.start
         tick until wait(@schedule.wait)
         end_interval if @last
         close_trends if @last
@@ -224,6 +228,7 @@ module Memprof
         @log.warn("has switched itself off after an internal error (please report it): " \
                   "#{first_line(e)} (#{e.class}, #{e.backtrace&.first})")
       ensure
+        @served.stop
         unless @stopping
           @ended = true
           Sampler.stop

@@ -141,6 +141,11 @@ module Memprof
         sentence: "the label; by default what the deployment says"
       setting :on_limit, nil, Read.callable, must: "callable, or nil", text: false,
         sentence: "called with the paths of the evidence"
+      setting :listen, nil, Read.optional(Read.text), must: 'an address such as "127.0.0.1:9394", or none',
+        sentence: "serve profiles and metrics there; on an address of other machines only with a token " \
+                  "(MEMPROF_AGENT_TOKEN)"
+      setting :profiles, nil, Read.optional(Read.path), must: "a path, or none",
+        sentence: "directory to write each interval to, in pprof's format"
       TABLE.freeze
 
       # Mistakes in MEMPROF_AGENT: the defaults apply.

@@ -92,14 +92,18 @@ module Memprof
       end
 
       # In an application: admits requests that its block permits, and clients with its token. All others get
-      # 404.
+      # 404. `variable` names the token in the environment, `owner` is what has the block.
       class Mounted
-        TOKEN = "MEMPROF_WEB_TOKEN"
         SHORTEST = 8 # characters of a token
-        private_constant :TOKEN, :SHORTEST
+        private_constant :SHORTEST
 
-        def initialize(environment = ENV)
+        # Whether a token may be used.
+        def self.strong?(token) = token.is_a?(String) && token.length >= SHORTEST
+
+        def initialize(environment = ENV, variable: "MEMPROF_WEB_TOKEN", owner: "Memprof::Web")
           @environment = environment
+          @variable = variable
+          @owner = owner
           @closed = Closed.new
           @lock = Mutex.new
         end
@@ -109,7 +113,7 @@ module Memprof
         end
 
         def token=(token)
-          unless token.nil? || strong?(token)
+          unless token.nil? || Mounted.strong?(token)
             raise ArgumentError, "invalid token; expected a String of at least #{SHORTEST} characters"
           end
 
@@ -131,7 +135,7 @@ module Memprof
         def permitted?(request)
           @permitted&.call(request.env)
         rescue StandardError, ScriptError => e
-          log(request, "the block of Memprof::Web.permit raised #{e.class}: #{e.message.lines.first}")
+          log(request, "the block of #{@owner}.permit raised #{e.class}: #{e.message.lines.first}")
           false
         end
 
@@ -146,15 +150,13 @@ module Memprof
         end
 
         def from_environment
-          token = @environment[TOKEN].to_s
+          token = @environment[@variable].to_s
           return if token.empty?
-          return Token.new(token, hidden: true) if strong?(token)
+          return Token.new(token, hidden: true) if Mounted.strong?(token)
 
-          warn "memprof: invalid #{TOKEN}; expected at least #{SHORTEST} characters"
+          warn "memprof: invalid #{@variable}; expected at least #{SHORTEST} characters"
           nil
         end
-
-        def strong?(token) = token.is_a?(String) && token.length >= SHORTEST
 
         def log(request, message) = request.env["rack.errors"]&.write("memprof: #{message.chomp}\n")
       end

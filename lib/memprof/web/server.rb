@@ -23,11 +23,12 @@ module Memprof
 
       attr_reader :bind, :port
 
-      def initialize(app, bind: "127.0.0.1", port: 0, patience: 10)
+      def initialize(app, bind: "127.0.0.1", port: 0, patience: 10, threads: THREADS)
         @app = app
         @bind = bind
         @port = port
         @patience = patience
+        @size = threads
         @waiting = {}
         @requests = Queue.new
         @answered = Queue.new
@@ -38,7 +39,7 @@ module Memprof
         @listener = TCPServer.new(@bind, @port)
         @port = @listener.addr[1]
         @alarm, @wake = IO.pipe
-        @threads = Array.new(THREADS) { Thread.new { work } }
+        @threads = Array.new(@size) { Thread.new { work } }
         @acceptor = Thread.new { accept_and_wait }
       rescue SystemCallError, SocketError => e
         raise Error, "cannot listen on #{@bind}:#{@port}: #{e.message}"
@@ -55,9 +56,18 @@ module Memprof
         @stopping = true
         ring
         @acceptor.join
-        THREADS.times { @requests << nil }
+        @size.times { @requests << nil }
         @threads.each(&:join)
         @answered.pop.close until @answered.empty?
+      end
+
+      # In the child of a fork: the threads are the parent's, and it answers.
+      def abandon
+        [@listener, @alarm, @wake, *@waiting.keys].each do |io|
+          io.close
+        rescue IOError, SystemCallError
+          nil
+        end
       end
 
       private

@@ -9,7 +9,9 @@ use std::io::{self, Write};
 use super::{Ids, Value};
 use crate::group::Names;
 use crate::profile::Profile;
+use crate::running_total;
 use flate2::{Compression, GzBuilder};
+use rustc_hash::FxHashMap;
 
 /// Value types in the order of Go's heap profiles.
 const TYPES: [(&str, &str, Value); 4] = [
@@ -27,30 +29,98 @@ const MAPPING: u64 = 1;
 /// # Errors
 /// Errors of `out`.
 pub fn write(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
-    // The header has neither time nor operating system, so that equal profiles give equal bytes.
+    let names = Names::new(profile);
+    let rows = names.rows();
+    let samples = rows.iter().map(|row| Sample {
+        stack: row.stack,
+        class: row.class,
+        values: TYPES.map(|(_, _, value)| value.of(row) as i64),
+    });
+    compress(&encode(profile, &names, samples, "inuse_space", &[]), out)
+}
+
+/// What a server of continuous profiles adds to one.
+#[derive(Clone, Copy, Debug)]
+pub struct Served<'s> {
+    /// The value type that viewers show first: `inuse_space`, or `alloc_space`.
+    pub default_type: &'s str,
+    /// An earlier profile of the same process, whose values are subtracted. What is in use may decrease: the format has signed
+    /// values.
+    pub earlier: Option<&'s Profile>,
+    /// Facts about the process.
+    pub comments: &'s [String],
+}
+
+/// Writes a profile as Go's `net/http/pprof` serves it: its time is that of its end.
+///
+/// # Errors
+/// Errors of `out`.
+pub fn write_served(profile: &Profile, served: Served<'_>, out: &mut impl Write) -> io::Result<()> {
+    let end = |profile: &Profile| profile.meta.started_at + profile.meta.duration;
+    let mut joined = profile.clone();
+    joined.meta.started_at = end(profile);
+    if let Some(earlier) = served.earlier {
+        running_total::append(&mut joined, earlier);
+        joined.meta.duration = (end(profile) - end(earlier)).max(0.0);
+    }
+    let names = Names::new(&joined);
+    let mut samples: Vec<Sample> = Vec::new();
+    let mut places = FxHashMap::default();
+    for (index, row) in joined.rows.iter().enumerate() {
+        let sign = if index < profile.rows.len() { 1 } else { -1 };
+        let stack = names.stack_id(row.stack);
+        let place = *places.entry((stack, names.class(row.class))).or_insert(samples.len());
+        if place == samples.len() {
+            samples.push(Sample { stack, class: row.class, values: [0; 4] });
+        }
+        for (sum, (_, _, value)) in samples[place].values.iter_mut().zip(TYPES) {
+            *sum += sign * value.of(row) as i64;
+        }
+    }
+    samples.retain(|sample| sample.values != [0; 4]);
+    let message =
+        encode(&joined, &names, samples.into_iter(), served.default_type, served.comments);
+    compress(&message, out)
+}
+
+/// The header has neither time nor operating system, so that equal profiles give equal bytes.
+fn compress(message: &[u8], out: &mut impl Write) -> io::Result<()> {
     let header = GzBuilder::new().mtime(0).operating_system(255);
     let mut gzip = header.write(out, Compression::default());
-    gzip.write_all(&encode(profile))?;
+    gzip.write_all(message)?;
     gzip.finish()?;
     Ok(())
 }
 
+/// The objects of a class and a stack.
+struct Sample {
+    stack: u32,
+    class: u32,
+    values: [i64; 4],
+}
+
 /// The message `Profile`.
-fn encode(profile: &Profile) -> Vec<u8> {
-    let names = Names::new(profile);
+fn encode<'p>(
+    profile: &'p Profile,
+    names: &'p Names<'p>,
+    samples: impl Iterator<Item = Sample>,
+    default_type: &'p str,
+    more_comments: &'p [String],
+) -> Vec<u8> {
     let version = format!("memprof {}", profile.meta.memprof);
-    let mut encoder = Encoder::new(profile, &names);
+    let mut encoder = Encoder::new(profile, names);
     let mut message = Message::default();
     for (kind, unit, _) in TYPES {
         message.message(1, encoder.value_type(kind, unit));
     }
     let class_key = encoder.string("class");
-    for row in names.rows() {
+    for row in samples {
         let mut sample = Message::default();
         let locations: Vec<u64> =
             names.path(row.stack).map(|node| encoder.location(node)).collect();
         sample.packed(1, &locations);
-        sample.packed(2, &TYPES.map(|(_, _, value)| value.of(&row)));
+        // Negative numbers are written as their two's complement.
+        sample.packed(2, &row.values.map(|value| value as u64));
         let mut label = Message::default();
         label.number(1, class_key);
         label.number(2, encoder.string(names.class(row.class)));
@@ -67,10 +137,11 @@ fn encode(profile: &Profile) -> Vec<u8> {
     }
     message.message(3, mapping);
     let period_type = encoder.value_type("space", "bytes");
-    let default_type = encoder.string("inuse_space");
+    let default_type = encoder.string(default_type);
     let estimates = meta.estimates();
     let comments = [meta.runtime.as_str(), &version].into_iter();
     let comments = comments.chain(estimates.as_deref());
+    let comments = comments.chain(more_comments.iter().map(String::as_str));
     let comments: Vec<u64> = comments.map(|text| encoder.string(text)).collect();
     message.bytes(&encoder.locations.bytes);
     message.bytes(&encoder.functions.bytes);

@@ -131,3 +131,30 @@ fn pprof_is_compressed_without_time_and_holds_the_names() {
     }
     assert_eq!(message[0], 1 << 3 | 2, "begins with a sample type");
 }
+
+/// The uncompressed message.
+fn served(profile: &Profile, served: pprof::Served<'_>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    pprof::write_served(profile, served, &mut bytes).unwrap();
+    let mut message = Vec::new();
+    flate2::read::GzDecoder::new(bytes.as_slice()).read_to_end(&mut message).unwrap();
+    message
+}
+
+#[test]
+fn a_served_profile_has_the_facts_of_its_process() {
+    let comments = ["service=shop".to_owned()];
+    let facts = pprof::Served { default_type: "alloc_space", earlier: None, comments: &comments };
+    let message = served(&sample::profile(), facts);
+    assert!(message.windows(12).any(|part| part == b"service=shop"));
+}
+
+#[test]
+fn the_difference_to_an_equal_profile_has_no_samples() {
+    let profile = sample::profile();
+    let facts =
+        pprof::Served { default_type: "inuse_space", earlier: Some(&profile), comments: &[] };
+    let message = served(&profile, facts);
+    let class = "Odd;Class".as_bytes();
+    assert!(!message.windows(class.len()).any(|part| part == class));
+}

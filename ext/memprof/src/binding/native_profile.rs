@@ -4,12 +4,14 @@ use std::str::FromStr;
 
 use magnus::{
     Class, DataTypeFunctions, Error, Module, Object, RArray, RHash, RModule, RString, Ruby,
-    TryConvert, TypedData, Value, function, method, value::ReprValue,
+    TryConvert, TypedData, Value, function, method, typed_data::Obj, value::ReprValue,
 };
 use memprof_profile::compare::{MEASURES, Side, compare};
+use memprof_profile::export::pprof::{Served, write_served};
 use memprof_profile::export::{self, Format};
 use memprof_profile::group::{By, Kind, SiteRows, Sort};
 use memprof_profile::profile::Profile;
+use memprof_profile::running_total;
 use rustc_hash::FxHashMap;
 
 use crate::ruby_values::to_ruby;
@@ -40,6 +42,9 @@ pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     class.define_method("meta", method!(NativeProfile::meta, 0))?;
     class.define_method("filter", method!(NativeProfile::filter, 2))?;
     class.define_method("export", method!(NativeProfile::export, 2))?;
+    class.define_method("bounded", method!(NativeProfile::bounded, 1))?;
+    class.define_method("add", method!(NativeProfile::add, 2))?;
+    class.define_method("served_pprof", method!(NativeProfile::served_pprof, 3))?;
     class.define_method("to_h", method!(NativeProfile::to_h, 0))?;
     native.define_singleton_method("compare_reports", function!(compare_reports, 4))
 }
@@ -192,6 +197,31 @@ impl NativeProfile {
         } else {
             ruby.str_new(&String::from_utf8_lossy(&bytes))
         })
+    }
+
+    /// The profile with at most so many sites; the rest is one site.
+    fn bounded(&self, limit: usize) -> NativeProfile {
+        NativeProfile(running_total::bounded(&self.0, limit))
+    }
+
+    /// The total of this profile and the one that follows it, with at most so many sites.
+    fn add(&self, next: &NativeProfile, limit: usize) -> NativeProfile {
+        NativeProfile(running_total::add(&self.0, &next.0, limit))
+    }
+
+    /// The profile in pprof's format, for those who scrape it.
+    fn served_pprof(
+        ruby: &Ruby,
+        this: &Self,
+        default_type: String,
+        earlier: Option<Obj<NativeProfile>>,
+        comments: Vec<String>,
+    ) -> RString {
+        let earlier = earlier.as_deref().map(|profile| &profile.0);
+        let served = Served { default_type: &default_type, earlier, comments: &comments };
+        let mut bytes = Vec::new();
+        write_served(&this.0, served, &mut bytes).expect("memory takes all that is written to it");
+        ruby.str_from_slice(&bytes)
     }
 
     fn to_h(ruby: &Ruby, this: &Self) -> Result<RHash, Error> {

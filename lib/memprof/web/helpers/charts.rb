@@ -29,6 +29,24 @@ module Memprof
           picture(parts, BARS_HEIGHT + LINE, "chart", "Groups in order")
         end
 
+        # A bar for each moment, from left to right; an unknown value has none. The block words a value.
+        def bars_of_time(points, label)
+          most = points.filter_map(&:last).max.to_i
+          return Html.tag(:p, "Unknown.", class: "empty") if most.zero?
+
+          step = WIDTH.fdiv(points.size)
+          parts = points.each_with_index.filter_map do |(seconds, value), index|
+            next if value.nil?
+
+            height = (value.fdiv(most) * BARS_HEIGHT).round(1)
+            title = "#{Time.at(seconds).utc.strftime("%F %T UTC")}: #{yield(value)}"
+            Html.tag(:g, Html.tag(:title, title), Html.tag(:rect, x: (index * step).round(1),
+              y: (BARS_HEIGHT - height).round(1), width: [step - 2, 1].max.round(1), height: height))
+          end
+          Html.tag(:svg, parts, viewBox: "0 0 #{WIDTH} #{BARS_HEIGHT}", class: "chart", role: "img",
+            aria_label: "#{label}, at most #{yield(most)}")
+        end
+
         # Retained sizes of the dominator tree's branches, level by level, as far as there is room.
         def treemap(branches, rest)
           parts = branches.map { |branch| [branch[:sum], branch] }
