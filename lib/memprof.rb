@@ -355,3 +355,4 @@ end
 
 # MEMPROF_AGENT starts the agent in each program that loads memprof.
 require "memprof/agent" if ENV.key?("MEMPROF_AGENT") && !defined?(Memprof::Agent)
+require "memprof/railtie" if defined?(Rails::Railtie) && !defined?(Memprof::Railtie)

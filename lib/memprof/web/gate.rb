@@ -112,6 +112,8 @@ module Memprof
           @permitted = block
         end
 
+        def permits? = !@permitted.nil?
+
         def token=(token)
           unless token.nil? || Mounted.strong?(token)
             raise ArgumentError, "invalid token; expected a String of at least #{SHORTEST} characters"

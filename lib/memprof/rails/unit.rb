@@ -1,0 +1,82 @@
+# frozen_string_literal: true
+
+require_relative "../after_fork"
+require_relative "../clock"
+
+module Memprof
+  module Rails
+    # What one action or job cost. Ruby counts objects per process, so they are known only if no other action
+    # or job ran in the process at any time in between; otherwise they are nil. GC pauses all threads, so its
+    # time is always known.
+    class Unit
+      @lock = Mutex.new
+      @running = {}.compare_by_identity
+
+      class << self
+        # `outer` is the one that this runs in, as a job that an action performs: both count its objects.
+        def start(outer = nil)
+          unit = new(outer)
+          @lock.synchronize do
+            others = @running.keys - unit.chain
+            others.each(&:share)
+            unit.share if others.any?
+            @running[unit] = true
+          end
+          unit.begin
+        end
+
+        def ended(unit) = @lock.synchronize { @running.delete(unit) }
+
+        # The units of the parent end in the parent.
+        def after_fork
+          @lock = Mutex.new
+          @running = {}.compare_by_identity
+        end
+      end
+
+      AfterFork.register(self)
+
+      attr_reader :duration, :objects, :gc_time, :sql
+
+      def initialize(outer)
+        @outer = outer
+        @sql = 0
+        @shared = false
+      end
+
+      def share = @shared = true
+
+      # This unit and those that it runs in.
+      def chain = [self, *@outer&.chain]
+
+      def query
+        @sql += 1
+        @outer&.query
+      end
+
+      def begin
+        @began = Clock.now
+        @gc_began = GC.stat(:time)
+        @objects_began = GC.stat(:total_allocated_objects)
+        self
+      end
+
+      # Objects up to now, or nil if they are unknown.
+      def so_far = @shared ? nil : GC.stat(:total_allocated_objects) - @objects_began
+
+      def finish
+        objects = GC.stat(:total_allocated_objects) - @objects_began
+        @duration = Clock.now - @began
+        @gc_time = (GC.stat(:time) - @gc_began) / 1000.0
+        Unit.ended(self)
+        @objects = objects unless @shared
+        self
+      end
+
+      def record(kind, name)
+        Agent::Work.record(kind: kind, name: name, duration: duration, objects: objects, gc_time: gc_time,
+          sql: defined?(::ActiveRecord) ? sql : nil)
+      end
+    end
+  end
+end

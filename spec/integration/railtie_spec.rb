@@ -1,0 +1,71 @@
+# frozen_string_literal: true
+
+RSpec.describe "Memprof::Railtie" do
+  app = File.expand_path("../fixtures/apps/rails/memprof_app.rb", __dir__)
+
+  before(:all) do
+    found = run_ruby("require 'logger'; require 'rails'; require 'action_controller/railtie'")
+    skip "Rails is not installed (the package ruby-railties, the gem railties)" unless found.success?
+  end
+
+  def lines(app, **env)
+    stdout, stderr, status = run_ruby(app, env: { "MEMPROF_AGENT" => nil }.merge(env.transform_keys(&:to_s)))
+    expect(status).to be_success, stderr
+    stdout.lines.map(&:chomp)
+  end
+
+  it "does nothing by default in production" do
+    output = lines(app, RAILS_ENV: "production")
+    expect(output).to match(["orders 200", "web 127.0.0.1 404", "web 192.0.2.1 404",
+      "agent off", /\ACompleted 200 OK in ((?!Allocated objects).)*\z/])
+  end
+
+  it "starts the agent, mounts pages for this machine, and counts actions" do
+    output = lines(app, RAILS_ENV: "development", AGENT: "1", REQUESTS: "1")
+    expect(output).to match(["orders 200", "web 127.0.0.1 200", "web 192.0.2.1 404", "agent 7",
+      /\Arow OrdersController#index 1 \d+\z/, /\ACompleted 200 OK .*Allocated objects: \d+/])
+    expect(output[4][/\d+\z/].to_i).to be_between(500, 100_000)
+  end
+
+  it "starts no agent if MEMPROF_AGENT forbids it" do
+    expect(lines(app, RAILS_ENV: "development", AGENT: "1", MEMPROF_AGENT: "off")).to include("agent off")
+  end
+
+  it "counts jobs, also those that raise" do
+    skip "Active Job is not installed" unless run_ruby("require 'logger'; require 'active_job'").success?
+
+    stdout, stderr, status = run_ruby(<<~RUBY, env: { "MEMPROF_AGENT" => nil })
+      require "logger"
+      require "rails"
+      require "action_controller/railtie"
+      require "active_job/railtie"
+      require "memprof"
+
+      class Shop < Rails::Application
+        config.eager_load = false
+        config.secret_key_base = "0" * 64
+        config.logger = Logger.new(IO::NULL)
+        config.memprof.requests = true
+        config.active_job.queue_adapter = :inline
+      end
+      Shop.initialize!
+
+      class Good < ActiveJob::Base
+        def perform = Array.new(300) { Object.new }
+      end
+
+      class Bad < ActiveJob::Base
+        def perform = raise("as asked")
+      end
+
+      2.times { Good.perform_later }
+      Bad.perform_later rescue puts $!.message
+      rows = Memprof::Agent::Work.rows(:job).to_h { |row| [row.name, row] }
+      puts rows.fetch("Good").count, rows.fetch("Good").objects, rows.fetch("Bad").count
+    RUBY
+    expect(status).to be_success, stderr
+    message, good, objects, bad = stdout.lines.map(&:chomp)
+    expect([message, good, bad]).to eq(["as asked", "2", "1"])
+    expect(objects.to_i).to be_between(600, 20_000)
+  end
+end
