@@ -9,7 +9,8 @@ module Memprof
     config.memprof = Rails::Settings.new
 
     initializer "memprof.web" do |app|
-      app.routes.prepend { Railtie.mount(self) }
+      # After the application's own routes, so that where and how it mounts Memprof::Web itself counts.
+      app.routes.append { Railtie.mount(self) unless has_named_route?(:memprof_web) }
     end
 
     # After the application's initializers, which may set what is read here.
