@@ -13,9 +13,6 @@ module Memprof
       app.routes.append { Railtie.mount(self) unless has_named_route?(:memprof_web) }
     end
 
-    # After the application's initializers, which may set what is read here.
-    config.after_initialize { Railtie.start }
-
     class << self
       # Mounts Memprof::Web. In development, requests of this machine are permitted.
       #
@@ -64,5 +61,9 @@ module Memprof
           !env.key?("HTTP_FORWARDED")
       end
     end
+
+    # After the application's initializers, which may set what is read here. In an application that has booted, as in a
+    # console, the block runs at once.
+    config.after_initialize { start }
   end
 end

@@ -27,6 +27,25 @@ RSpec.describe "Memprof::Railtie" do
     expect(output[4][/\d+\z/].to_i).to be_between(500, 100_000)
   end
 
+  it "may be loaded when the application has booted, as in a console" do
+    stdout, stderr, status = run_ruby(<<~RUBY, env: { "MEMPROF_AGENT" => nil })
+      require "logger"
+      require "rails"
+      require "action_controller/railtie"
+
+      class Shop < Rails::Application
+        config.eager_load = false
+        config.secret_key_base = "0" * 64
+        config.logger = Logger.new(IO::NULL)
+      end
+      Shop.initialize!
+      require "memprof"
+      puts Memprof::Railtie.name
+    RUBY
+    expect(status).to be_success, stderr
+    expect(stdout).to eq("Memprof::Railtie\n")
+  end
+
   it "starts no agent if MEMPROF_AGENT forbids it" do
     expect(lines(app, RAILS_ENV: "development", AGENT: "1", MEMPROF_AGENT: "off")).to include("agent off")
   end
