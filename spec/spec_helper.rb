@@ -23,13 +23,9 @@ RSpec.configure do |config|
   # Asked for by name only: rake package:test.
   config.filter_run_excluding(:package) unless config.inclusion_filter[:package]
 
-  # Examples whose outcome does not depend on the Ruby: browsers and viewers, documents, the command's texts,
-  # packaging. `bin/test` runs them once, with the first Ruby.
-  config.define_derived_metadata(file_path: %r{
-    /spec/exports/ | /spec/docs_spec | /web_(?:browser|appearance|pictures)\w*_spec |
-    /cli_(?:completion|escapes|help|heap_terminal)_spec | /native_gem_spec | /verdict_spec | /agent_leaks_spec
-  }x) do |meta|
-    meta[:once] = true
+  # What bin/test leaves out on some Rubies.
+  WhichRubies::FILES.each do |tag, _|
+    config.define_derived_metadata(file_path: WhichRubies.matcher(tag)) { |meta| meta[tag] = true }
   end
 
   # Exact counts: finalizers of what earlier examples left, as of temporary files, would run inside the block

@@ -62,8 +62,8 @@ module Memprof
       end
     end
 
-    # After the application's initializers, which may set what is read here. In an application that has booted, as in a
-    # console, the block runs at once.
+    # After the application's initializers, which may set what is read here. In an application that has
+    # booted, as in a console, the block runs at once.
     config.after_initialize { start }
   end
 end
