@@ -318,7 +318,8 @@ RSpec.describe "The control socket of memprof/signal" do
     live_program do |program|
       path = socket_of(program)
       program.signal(:STOP) # so that all of them wait
-      answers = Array.new(30) { Thread.new { connect(path).ask({ do: "stats", limit: 1 })["ok"] } }
+      request = { do: "stats", limit: 1 }
+      answers = Array.new(30) { Thread.new { connect(path).ask(request, seconds: 60)["ok"] } }
       eventually("the connections") { answers.all? { |thread| thread.status == "sleep" } }
       program.signal(:CONT)
       expect(answers.map(&:value)).to all(be(true))

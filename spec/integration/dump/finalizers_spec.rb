@@ -47,6 +47,9 @@ RSpec.describe "Finalizers in a dump" do
 
   [{}, { "COMPACT" => "1" }].each do |env|
     it "belong to their objects, and are roots#{env.keys.map { |name| ", with #{name}" }.join}" do
+      if env.any? && %w[3.1.0 3.1.1 3.1.2].include?(RUBY_VERSION)
+        skip "this Ruby may crash when it compacts (Bug #19051)"
+      end
       result = run_ruby(program, env: { "DIRECTORY" => @directory, **env })
       expect([result.stderr, result.status.exitstatus]).to eq(["", 0])
       arrays = arrays_of_orders("thread.json")
