@@ -99,6 +99,23 @@ RSpec.describe Memprof::Sidekiq do
     expect(names).to eq("PageJob" => 2)
   end
 
+  it "adds itself to a Sidekiq that is loaded" do
+    skip "Sidekiq is not installed (ruby-sidekiq)" unless run_ruby("require 'sidekiq'").success?
+
+    stdout, stderr, status = run_ruby(<<~RUBY)
+      require "sidekiq"
+      require "sidekiq/cli" # as in the server
+      require "memprof/sidekiq"
+      config = Sidekiq.respond_to?(:default_configuration) ? Sidekiq.default_configuration : Sidekiq
+      chain = config.server_middleware
+      chain.invoke(nil, { "class" => "MailJob", "jid" => "7f" }, "default") { puts "performed" }
+      puts chain.entries.map(&:klass)
+      Memprof::Agent::Work.rows(:job).each { |row| puts row.name, row.count, row.sql.inspect }
+    RUBY
+    expect(status).to be_success, stderr
+    expect(stdout.lines.map(&:chomp)).to eq(%w[performed Memprof::Sidekiq::Middleware MailJob 1 nil])
+  end
+
   describe "the profile of a job" do
     it "is stored where Sidekiq's tab finds it" do
       value = perform("class" => "Wrapper", "wrapped" => "PageJob", "memprof" => true) { "page" * 1000 }
@@ -110,7 +127,8 @@ RSpec.describe Memprof::Sidekiq do
       expect([removed, key, expires])
         .to eq([[:del, "memprof-7f"], "memprof-7f", [:expire, "memprof-7f", 86_400]])
       expect(record).to match("started_at" => be_within(60).of(now), "token" => "memprof",
-        "type" => "PageJob", "jid" => "7f", "elapsed" => be >= 0, "size" => record["data"].bytesize, "data" => String)
+        "type" => "PageJob", "jid" => "7f", "elapsed" => be >= 0, "data" => String,
+        "size" => record["data"].bytesize)
       expect(record["started_at"]).to be_an(Integer)
     end
 
