@@ -25,6 +25,7 @@ module Memprof
       # @yield the job
       # @return [Object] the block's value
       # @example
+      #   require "memprof/sidekiq"
       #   job = { "class" => "MailJob", "jid" => "7f" }
       #   Memprof::Sidekiq::Middleware.new.call(nil, job, "default") { 7 } # => 7
       def call(_instance, job, _queue, &perform)
@@ -53,6 +54,7 @@ module Memprof
       # @return [Boolean] true, or false if Sidekiq is not loaded
       # @raise [ArgumentError] if `agent` is something else
       # @example
+      #   require "memprof/sidekiq"
       #   Memprof::Sidekiq.install(agent: true)
       def install(agent: false)
         unless agent.nil? || agent == true || agent == false || agent.is_a?(Hash)
