@@ -162,9 +162,15 @@ RSpec.describe Memprof::Sidekiq do
       allow(Memprof::Session).to receive(:prepare).and_raise(Memprof::Unsupported, "not on this Ruby")
       runs = 0
       expect(perform("class" => "MailJob", "memprof" => true) { runs += 1 }).to eq(1)
-      expect(names).to eq("MailJob" => 2)
+      allow(Memprof::Session).to receive(:prepare).and_wrap_original do |original, **options|
+        original.call(**options).tap do |session|
+          allow(session).to receive(:open).and_raise(Memprof::Error, "broken")
+        end
+      end
+      expect(perform("class" => "MailJob", "memprof" => true) { runs += 1 }).to eq(2)
+      expect(names).to eq("MailJob" => 3)
       expect(sidekiq.log.string.lines).to match([/no profile of MailJob: gone\S+for good \(IOError\)$/,
-        /no profile of MailJob: not on this Ruby/])
+        /no profile of MailJob: not on this Ruby/, /no profile of MailJob: broken/])
     end
   end
 end

@@ -28,11 +28,11 @@ module Memprof
       # Tracks a block on this thread. A block that raises has no profile, as with Sidekiq's own profiler.
       def run
         session = guard { Session.prepare(scope: :thread, stack: STACK) }
-        guard { session&.open }
+        recording = session && guard { session.open || true }
         started = Time.now
         began = Clock.now
         value = yield
-        guard { publish(session, started, Clock.now - began) if session&.id }
+        guard { publish(session, started, Clock.now - began) } if recording
         value
       ensure
         guard { session&.close }

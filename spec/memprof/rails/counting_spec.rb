@@ -6,7 +6,12 @@ require "memprof/rails/counting"
 RSpec.describe Memprof::Rails::Counting do
   work = Memprof::Agent::Work
 
-  after { work.clear }
+  before { @queries = described_class.instance_variable_get(:@queries) }
+
+  after do
+    described_class.instance_variable_set(:@queries, @queries)
+    work.clear
+  end
 
   def query = Thread.current[:__memprof_unit].query
 
@@ -37,6 +42,15 @@ RSpec.describe Memprof::Rails::Counting do
     end
     row = work.rows(:action).first
     expect([row.count, row.objects]).to match([2, be >= 1000])
+  end
+
+  it "knows the number of queries only where they are counted" do
+    known = [true, nil].to_h do |counted|
+      described_class.instance_variable_set(:@queries, counted)
+      described_class.around(:action, -> { "counted #{counted}" }) { query }
+      [counted, work.rows(:action).find { |row| row.name == "counted #{counted}" }.sql]
+    end
+    expect(known).to eq(true => 1, nil => nil)
   end
 
   it "does not count what has no name at its end" do
