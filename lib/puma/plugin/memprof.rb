@@ -3,7 +3,7 @@
 require "puma/plugin"
 
 # `plugin :memprof` in config/puma.rb starts memprof's agent in the processes that serve requests: in single
-# mode in this one, in cluster mode in each worker before it loads the application, and not in the master.
+# mode in this one, in cluster mode in each worker when it boots, and not in the master.
 # MEMPROF_AGENT has its settings, and settings in code replace it; see docs/agent.md.
 Puma::Plugin.create do
   # Not `config(dsl)`: for a plugin that has it, puma drops the first setting of the file (5 to 8).
