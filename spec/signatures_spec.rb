@@ -7,6 +7,7 @@ require "memprof/agent"
 require "memprof/compat/memory_profiler"
 require "memprof/minitest"
 require "memprof/rspec"
+require "memprof/sidekiq"
 require "heap_dump"
 
 # sig/ has the public API: no more, no less. That values are of the types it says is for `rake types`.

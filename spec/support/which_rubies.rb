@@ -23,7 +23,7 @@ module WhichRubies
     twice: %w[
       integration/clients/** integration/{cli,malloc,tracer}_*_spec.rb
       integration/{core_blocks,debugger,signal_handlers}_spec.rb
-      memprof/{cli,malloc,minitest,trace,tracer}_spec.rb
+      memprof/{cli,malloc,minitest,sidekiq,trace,tracer}_spec.rb puma/**
       memprof/{cli,compat,malloc,rspec,testing,trace,tracers}/**
     ]
   }.freeze

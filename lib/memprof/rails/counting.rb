@@ -8,7 +8,8 @@ module Memprof
     # Counts what each action and each job costs, for the log and for Agent::Work. A failure in here never
     # becomes the application's.
     module Counting
-      # Of the fiber, as Thread#[] is: a request of falcon has its own.
+      # Of the fiber, as Thread#[] is: a request of falcon has its own. So a query by another fiber or thread
+      # that the request starts is not the request's.
       UNIT = :__memprof_unit
       private_constant :UNIT
 
@@ -44,22 +45,31 @@ module Memprof
         end
 
         def jobs(base)
+          @jobs = true
           base.around_perform { |job, block| Counting.around(:job, -> { job.class.name }) { block.call } }
         end
 
+        # Whether Active Job's jobs are counted.
+        def jobs? = @jobs || false
+
+        # Counts queries from now on.
         def queries
+          return if @queries
+
+          @queries = true
           ::ActiveSupport::Notifications.subscribe("sql.active_record") do |*, payload|
             Thread.current[UNIT]&.query unless payload[:name] == "SCHEMA" || payload[:cached]
           end
         end
 
+        # Counts a block. `name` is called at its end; nil counts nothing.
         def around(kind, name)
           outer = Thread.current[UNIT]
           unit = Thread.current[UNIT] = Unit.start(outer)
           yield
         ensure
           Thread.current[UNIT] = outer
-          guard { unit&.finish&.record(kind, name.call) }
+          guard { finish(unit, kind, name) if unit }
         end
 
         # The numbers so far, as the action has not ended yet.
@@ -71,6 +81,12 @@ module Memprof
         end
 
         private
+
+        def finish(unit, kind, name)
+          unit.finish
+          found = name.call
+          unit.record(kind, found, sql: @queries ? unit.sql : nil) if found
+        end
 
         def guard
           yield

@@ -73,9 +73,10 @@ module Memprof
         self
       end
 
-      def record(kind, name)
+      # `sql` is nil if queries are not counted.
+      def record(kind, name, sql:)
         Agent::Work.record(kind: kind, name: name, duration: duration, objects: objects, gc_time: gc_time,
-          sql: defined?(::ActiveRecord) ? sql : nil)
+          sql: sql)
       end
     end
   end
