@@ -14,12 +14,14 @@ unless Memprof::Native.respond_to?(:own_file=)
   remedy = remedies.find { |name, _| File.exist?(File.join(root, name)) }&.last
   # A platform gem: another Ruby shares its directory, or the system is older than the libraries.
   remedy ||= "`gem install memprof --platform ruby`, which compiles it"
-  names = ["memprof/#{RUBY_VERSION[/\A\d+\.\d+/]}/memprof", "memprof/memprof"]
-  found = names.any? do |name|
-    require name
+  # Beside this file, where RubyGems need not search; or in its directory of compiled extensions.
+  names = ["#{RUBY_VERSION[/\A\d+\.\d+/]}/memprof", "memprof"]
+  paths = names.map { |name| File.join(__dir__, name) }
+  found = [*paths, *names.map { |name| "memprof/#{name}" }].any? do |feature|
+    feature.start_with?("/") ? require_relative(feature) : require(feature)
     true
   rescue LoadError => e
-    next if e.path == name
+    next if e.path == feature
 
     raise LoadError, "#{e.message}: run #{remedy}"
   end

@@ -61,7 +61,7 @@ module Memprof
       def check_baseline(path)
         return check_report(path) if File.exist?(path)
 
-        raise UsageError, "no baseline #{path}; " \
+        raise UsageError, "there is no baseline #{path}; " \
           "write it with `memprof check --baseline #{Suggestion.word(path)} --update -- COMMAND`"
       end
 

@@ -12,8 +12,8 @@ module Memprof
       SUMMARY = "dumps the heap of a running process"
       USAGE = "[OPTIONS] PID"
       DETAILS = <<~TEXT
-        A process that has loaded memprof/signal forks a child that writes the dump. Any
-        other process memprof copies, and the copy writes the dump (on Linux, as its
+        A process that has loaded memprof/signal forks a child that writes the dump.
+        memprof copies any other process, and the copy writes the dump (on Linux, as its
         user or as root, with permission to trace it). Only the fork pauses the process.
         memprof writes the file here, readable by its owner only, and prints its name. A
         dump contains what the program has in memory, even passwords; --contents hash,

@@ -14,7 +14,7 @@ module Memprof
 
       def self.bytes(text) = ByteSize.read(text)
 
-      # Seconds, as 90, 90s, 10m or 2h; nil if it is something else, or more than a week.
+      # Seconds, such as 90, 90s, 10m or 2h; nil if it is something else, or more than a week.
       def self.seconds(text)
         number, unit = text.match(/\A(\d+(?:\.\d+)?)([smh]?)\z/)&.captures
         seconds = number.to_r * { "m" => 60, "h" => 3600 }.fetch(unit, 1)
@@ -92,17 +92,17 @@ module Memprof
           "run" => "record malloc; see below"),
         flag("--eval FILE", TEXT, "attach" => "run the Ruby code in FILE there and print its value"),
         flag("--for TIME", TIME,
-          "leaks" => ["with PID: time from the first dump to the last, as 90s, 10m, 2h", "60s"],
-          "attach" => ["with --track or --malloc: time to watch, as 90s, 10m, 2h", "10s"], was: "--duration"),
+          "leaks" => ["with PID: time from the first dump to the last, such as 90s or 10m", "60s"],
+          "attach" => ["with --track or --malloc: time to watch, such as 90s or 10m", "10s"], was: "--duration"),
         flag("--attach", ON,
           "leaks" => "with PID: load memprof into it meanwhile, to learn lines; tracks one object in 8, " \
                      "and malloc"),
         flag("--force-copy", ON,
           "leaks" => "with PID: copy it even if that might exceed the limit of its cgroup", was: "--force"),
         flag("--timeout SECONDS", COUNT,
-          "dump" => ["wait so long for the dump", 300],
-          "stack" => ["wait so long for the answer", 30],
-          "attach" => ["wait so long for the process to begin", 30], was: "--seconds"),
+          "dump" => ["how long to wait for the dump", 300],
+          "stack" => ["how long to wait for the answer", 30],
+          "attach" => ["how long to wait for the process to begin", 30], was: "--seconds"),
 
         # A command.
         flag("--baseline FILE", TEXT, "check" => "report or baseline to compare with"),
@@ -125,10 +125,10 @@ module Memprof
           "run" => ["track one object in N, and scale up", 1],
           "attach" => "with --track: track one object in N, and scale up"),
         flag("--sample-bytes SIZE", SIZE,
-          "run" => "with --malloc: record one block in SIZE bytes, as 512KiB",
-          "attach" => "with --malloc: record one block in SIZE bytes, as 512KiB"),
+          "run" => "with --malloc: record one block in SIZE bytes, such as 512KiB",
+          "attach" => "with --malloc: record one block in SIZE bytes, such as 512KiB"),
         flag("--sample-bytes SIZE", SIZE,
-          "malloc" => "with a command: record one block in SIZE bytes, as 512KiB", was: "--sample"),
+          "malloc" => "with a command: record one block in SIZE bytes, such as 512KiB", was: "--sample"),
         flag("--stack N", FRAMES,
           "run" => "record N calling frames per object (default: 1; 64 with --malloc and formats with " \
                    "call stacks)",
@@ -270,7 +270,7 @@ module Memprof
           "malloc" => ["a recording as text, json, markdown, heaptrack, massif, collapsed, speedscope, " \
                        "firefox or pprof", :text]),
         flag("-f, --format FORMAT", words { Memprof::Dump::Options::FORMATS },
-          "dump" => "memprof (JSON lines), objspace (as ObjectSpace.dump_all), binary, heap_dump " \
+          "dump" => "memprof (JSON lines), objspace (like ObjectSpace.dump_all), binary, heap_dump " \
                     "(default: by --output, else the process decides)",
           "convert" => "memprof, objspace, binary, heap_dump (default: by the extension of OUT)"),
         flag("-f, --format FORMAT", words(*FORMATS), LISTS => [nil, :text]),
