@@ -79,7 +79,7 @@ module Memprof
 
       # Records as {start} does, and writes each allocation and each free to a file as it happens, with the
       # call stack of Ruby lines. {Recording} and `memprof malloc FILE` read it: even while it grows, and
-      # after the process was killed. docs/recordings.md describes the format.
+      # after the process was killed. docs/dump-formats.md describes the format.
       #
       # With a block the recording stops at its end; without one at {stop}, or at process exit. If the file
       # can't be written any longer, for example because the disk is full, the file ends there, the program
