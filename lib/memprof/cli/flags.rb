@@ -92,8 +92,8 @@ module Memprof
           "run" => "record malloc; see below"),
         flag("--eval FILE", TEXT, "attach" => "run the Ruby code in FILE there and print its value"),
         flag("--for TIME", TIME,
-          "leaks" => ["with PID: time from the first dump to the last, such as 90s or 10m", "60s"],
-          "attach" => ["with --track or --malloc: time to watch, such as 90s or 10m", "10s"], was: "--duration"),
+          "leaks" => ["with PID: time from the first dump to the last, such as 90s", "60s"],
+          "attach" => ["with --track or --malloc: time to watch, such as 90s", "10s"], was: "--duration"),
         flag("--attach", ON,
           "leaks" => "with PID: load memprof into it meanwhile, to learn lines; tracks one object in 8, " \
                      "and malloc"),
