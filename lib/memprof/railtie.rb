@@ -13,6 +13,17 @@ module Memprof
       app.routes.append { Railtie.mount(self) unless has_named_route?(:memprof_web) }
     end
 
+    rake_tasks do
+      require_relative "rails/arguments"
+      require_relative "rails/routes"
+      load File.join(__dir__, "rails/tasks.rake")
+    end
+
+    console do
+      require_relative "rails/console"
+      TOPLEVEL_BINDING.receiver.extend(Rails::Console)
+    end
+
     class << self
       # Mounts Memprof::Web. In development, requests of this machine are permitted.
       #

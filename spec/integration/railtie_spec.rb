@@ -1,5 +1,8 @@
 # frozen_string_literal: true
 
+require "memprof/agent/settings"
+require "tmpdir"
+
 RSpec.describe "Memprof::Railtie" do
   app = File.expand_path("../fixtures/apps/rails/memprof_app.rb", __dir__)
 
@@ -86,5 +89,31 @@ RSpec.describe "Memprof::Railtie" do
     message, good, objects, bad = stdout.lines.map(&:chomp)
     expect([message, good, bad]).to eq(["as asked", "2", "1"])
     expect(objects.to_i).to be_between(600, 20_000)
+  end
+
+  it "has Rake tasks, a generator, and a method for consoles" do
+    skip "Rake is not installed" unless run_ruby("require 'rake'").success?
+
+    Dir.mktmpdir do |directory|
+      app = File.expand_path("../fixtures/apps/rails/memprof_tasks.rb", __dir__)
+      stdout, stderr, status = run_ruby(app, args: [directory], env: { "MEMPROF_AGENT" => nil })
+      expect(status).to be_success, stderr
+
+      routes, leak, none, generator = stdout.split(/^(?=\d+ sites? grow|Nothing grows|\s+create)/)
+      expect(routes).to start_with("What a request costs, on average of 4:\n\nRequest")
+      expect(routes.lines.grep(%r{\A/}).map { |line| line.split.first(2) })
+        .to contain_exactly(%w[/ 200], %w[/orders 200], %w[/broken 500])
+      expect(routes).to end_with("and 1 more: rake memprof:routes[4,4]\n")
+      expect(leak).to match(/OrdersController::HISTORY -> Array/)
+      expect(none).to start_with("Nothing grows over 4 runs.")
+      expect(generator).to match(/create  config.initializers.memprof.rb\n.*identical /m)
+      expect(generator).to match(/^ +120 B +3 .*memprof_tasks\.rb:\d+/)
+      expect(generator).to end_with("status 1\n")
+      expect(stderr).to include("memprof: count must be a whole number above 0 (got no)")
+
+      initializer = File.read(File.join(directory, "config/initializers/memprof.rb"))
+      names = initializer.scan(/^  # config\.memprof\.(\w+) = /).flatten.map(&:to_sym)
+      expect(names).to eq(%i[enabled requests web permit] + Memprof::Agent::Settings::TABLE.keys)
+    end
   end
 end
