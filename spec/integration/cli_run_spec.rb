@@ -97,12 +97,22 @@ RSpec.describe "memprof run" do
         expect(classes(run("--after-boot", "app_test.rb").stdout)).to eq(["Object app_test.rb:4"])
       end
 
+      it "begins with the first task of Rake, but the one that boots Rails" do
+        file("Rakefile", <<~RUBY)
+          task(:environment) { $boot = Array.new(50) { |i| Rational(i, 7) } }
+          task(import: :environment) { $kept = Array.new(50) { Object.new } }
+        RUBY
+        stdout, stderr, = run("--after-boot", "--", RbConfig.ruby, "-S", "rake", "import")
+        expect(stdout.scan(/(Rational|Object) +Rakefile:(\d)/).uniq).to eq([%w[Object 2]])
+        expect(stderr).to eq("")
+      end
+
       it "says that it never began" do
         file("app.rb", "puts :done")
         stdout, stderr, status = run("--after-boot", "app.rb")
 
         expect([stdout, status.exitstatus]).to eq(["done\n", 0])
-        expect(stderr).to match(/no report: there was no request, example, test or job/)
+        expect(stderr).to match(/no report: there was no request, example, test, job or task/)
       end
     end
 

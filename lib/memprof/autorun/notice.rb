@@ -6,7 +6,7 @@ module Memprof
     # the run, with a `name=value` on each line. It is replaced atomically, so it can be read at any time.
     class Notice
       # The reason why a process that waited for its boot has no report.
-      NOT_BOOTED = "there was no request, example, test or job, and no call of Memprof.booted"
+      NOT_BOOTED = "there was no request, example, test, job or task, and no call of Memprof.booted"
 
       # Set in a forked child: its notice no longer belongs to a Ruby that `memprof run` started.
       attr_writer :forked

@@ -11,7 +11,7 @@ module Memprof
         output: :itself.to_proc,     # path of the report; `%p` is the process id
         format: :to_sym.to_proc,
         limit: Kernel.method(:Integer),
-        after_boot: "1".method(:==), # track from the first request, example, test or job
+        after_boot: "1".method(:==), # track from the first request, example, test, job or task
         peak: "1".method(:==),       # find when memory peaks, and at which sites
         sample: Kernel.method(:Integer),
         stack: Kernel.method(:Integer),

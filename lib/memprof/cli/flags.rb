@@ -116,7 +116,7 @@ module Memprof
         flag("--until FEATURE", TEXT, "boot require" => "the boot ends when this feature is loaded"),
         flag("--signal SIGNAL", SIGNAL, "run" => "also report on this signal (default: none)"),
         flag("--after-boot", ON,
-          "run" => "start tracking at the first request, example, test or job, or at Memprof.booted"),
+          "run" => "start tracking at the first request, example, test, job or task, or at Memprof.booted"),
         flag("--gc", ON, "track" => "run a full GC first, so that only retained objects show"),
         flag("--peak", ON,
           "run" => "also find when memory use peaked, and which lines had allocated it"),
