@@ -126,7 +126,8 @@ module Memprof
 
       def load_parts
         BundlerExec.load_path
-        require "memprof" unless defined?(Memprof::Session) # which may be what loads this file
+        # Before Rails is loaded, the application connects memprof to it, by its own `require "memprof"`.
+        require(defined?(::Rails::Railtie) && !defined?(Railtie) ? "memprof" : "memprof/api")
         require_relative "agent/runner"
       end
 

@@ -14,7 +14,8 @@ require_relative "bundler_exec"
 Memprof::BundlerExec.prepare(ENV, "memprof/signal")
 unless Memprof::BundlerExec.command?
   Memprof::BundlerExec.load_path
-  require "memprof"
+  # Before Rails is loaded, the application connects memprof to it, by its own `require "memprof"`.
+  require(defined?(Rails::Railtie) && !defined?(Memprof::Railtie) ? "memprof" : "memprof/api")
   require_relative "signal/listener"
 
   Memprof::OnSignal.start(ENV)

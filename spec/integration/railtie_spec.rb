@@ -49,6 +49,25 @@ RSpec.describe "Memprof::Railtie" do
     expect(stdout).to eq("Memprof::Railtie\n")
   end
 
+  it "is there, too, if memprof was loaded before Rails: by its command, by RUBYOPT" do
+    Dir.mktmpdir do |directory|
+      File.write(File.join(directory, "app.rb"), <<~RUBY)
+        require "logger"
+        require "rails"
+        require "memprof"
+        puts Class.new(Rails::Application).config.memprof.requests?
+      RUBY
+      shown = %w[autorun boot/autorun signal agent].map do |file|
+        stdout, stderr, = run_ruby(File.join(directory, "app.rb"), ruby_args: ["-rmemprof/#{file}"], env: {
+          "MEMPROF_AGENT" => "on", "MEMPROF_DIR" => directory, "MEMPROF_OUTPUT" => File::NULL,
+          "MEMPROF_RUN_DIRECTORY" => directory
+        })
+        [stdout, stderr.lines.grep_v(/memprof agent/)]
+      end
+      expect(shown.map { |stdout, _| stdout.lines.first }).to all(eq("false\n")), shown.inspect
+    end
+  end
+
   it "starts no agent if MEMPROF_AGENT forbids it" do
     expect(lines(app, RAILS_ENV: "development", AGENT: "1", MEMPROF_AGENT: "off")).to include("agent off")
   end
@@ -95,8 +114,8 @@ RSpec.describe "Memprof::Railtie" do
     skip "Rake is not installed" unless run_ruby("require 'rake'").success?
 
     Dir.mktmpdir do |directory|
-      app = File.expand_path("../fixtures/apps/rails/memprof_tasks.rb", __dir__)
-      stdout, stderr, status = run_ruby(app, args: [directory], env: { "MEMPROF_AGENT" => nil })
+      tasks = File.expand_path("../fixtures/apps/rails/memprof_tasks.rb", __dir__)
+      stdout, stderr, status = run_ruby(tasks, args: [directory], env: { "MEMPROF_AGENT" => nil })
       expect(status).to be_success, stderr
 
       routes, leak, none, generator = stdout.split(/^(?=\d+ sites? grow|Nothing grows|\s+create)/)

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require "memprof"
+require_relative "../api"
 require_relative "../after_fork"
 require_relative "../clock"
 require_relative "../stderr"

@@ -1,11 +1,6 @@
 # frozen_string_literal: true
 
-module Memprof
-  # Defined before the rest is loaded, which then loads less: see the end of lib/memprof.rb.
-  module Autorun; end
-end
-
-require "memprof"
+require_relative "../api"
 require_relative "../clock"
 require_relative "../stderr"
 require_relative "recorded"
