@@ -13,7 +13,8 @@ module Memprof
       # Requests of a path that are not measured: they load code and fill caches.
       WARM_UP = 3
 
-      # What a request of a path costs, on average. `status` is the answer's, or the class of what was raised.
+      # What requests of a path cost: allocated on average, retained by all of them. `status` is the last
+      # answer's, or the class of what was raised.
       Cost = Struct.new(:path, :status, :objects, :bytes, :retained, :retained_bytes)
       private_constant :WARM_UP, :Cost
 
@@ -39,10 +40,14 @@ module Memprof
         body.close if body.respond_to?(:close)
       end
 
-      # Costs of paths, those that allocate most first.
+      # Costs of paths, those that allocate most first; pages of errors and redirects come last.
       def costs(paths, count)
-        paths.map { |path| cost(path, count) }.sort_by { |cost| [-cost.objects, cost.path] }
+        costs = paths.map { |path| cost(path, count) }
+        costs.sort_by { |cost| [self.class.page?(cost.status) ? 0 : 1, -cost.objects, cost.path] }
       end
+
+      # Whether an answer is the page that was asked for.
+      def self.page?(status) = status.is_a?(Integer) && status.between?(200, 299)
 
       # A table of costs, for people.
       def table(costs)
@@ -77,15 +82,15 @@ module Memprof
         run = ->(times) { times.times { status = answer(path) } }
         run.call(WARM_UP)
         report = Memprof.report(internal: false) { run.call(count) }
-        totals = [report.total_allocated, report.total_allocated_memsize,
-          report.total_retained, report.total_retained_memsize]
-        Cost.new(path, status, *totals.map { |total| (total / count.to_f).round })
+        mean = ->(total) { (total / count.to_f).round }
+        Cost.new(path, status, mean.call(report.total_allocated), mean.call(report.total_allocated_memsize),
+          report.total_retained, report.total_retained_memsize)
       end
 
       def stays(cost)
         return "" if cost.retained.zero?
 
-        "#{Units.objects(cost.retained, cost.retained_bytes)} retained"
+        "#{Units.objects(cost.retained, cost.retained_bytes)} retained by all"
       end
 
       def answer(path)

@@ -25,8 +25,13 @@ namespace :memprof do
     (count,) = Memprof::Rails::Arguments.numbers(arguments, count: 20)
     path = arguments[:path] || "/"
     routes = Memprof::Rails::Routes.new(Rails.application)
-    status = routes.request(path)
-    warn("memprof: GET #{path} answers #{status}") unless status.between?(200, 299)
+    begin
+      status = routes.request(path)
+    rescue StandardError, ScriptError => e
+      abort("memprof: GET #{path} raises #{e.class}: #{e.message.lines.first.to_s.chomp}")
+    end
+    abort("memprof: GET #{path} answers #{status}") unless Memprof::Rails::Routes.page?(status)
+
     puts Memprof.growth(times: count) { routes.request(path) }
   end
 end
