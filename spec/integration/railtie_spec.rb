@@ -121,7 +121,7 @@ RSpec.describe "Memprof::Railtie" do
       routes, leak, none, generator = stdout.split(/^(?=\d+ sites? grow|Nothing grows|\s+create)/)
       expect(routes).to start_with("What a request costs, on average of 4:\n\nRequest")
       rows = routes.lines.grep(%r{\A/}).map(&:split)
-      expect(rows.map { |path, status| [path, status] })
+      expect(rows.map { |path, answer| [path, answer] })
         .to contain_exactly(%w[/ 200], %w[/orders 200], %w[/history 200], %w[/seldom 200])
       expect(rows.to_h { |row| [row.first, row.drop(5).first(2)] })
         .to include("/seldom" => %w[1 object], "/history" => %w[4 objects], "/" => [])
