@@ -5,7 +5,7 @@
 require_relative "support"
 require "memprof/testing"
 
-TRIALS = Bench.size(100, 2)
+TRIALS = Bench.size(100, 1)
 
 # Each returns a new block, which then runs as in a test.
 BOUNDED = {

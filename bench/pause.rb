@@ -8,7 +8,7 @@ require_relative "support/heaps"
 require "memprof/dump" # now, and not at first use
 
 # Objects for a process of 1.5 GB; a quick run uses a tenth.
-COUNT = Bench.size(14_800_000, 1_480_000)
+COUNT = Bench.size(14_800_000, 148_000)
 ROUNDS = Bench.size(3, 1)
 TICK = 0.001
 SETTLE = 0.3

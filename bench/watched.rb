@@ -8,7 +8,7 @@ require_relative "support/clients"
 require_relative "support/server"
 
 ROUNDS = Bench.size(3, 1)
-SECONDS = Bench.size(60, 6)
+SECONDS = Bench.size(60, 2)
 # Before and after: the same server, unwatched.
 BESIDE = Bench.size(20, 1)
 CLIENTS = 2
