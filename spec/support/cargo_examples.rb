@@ -17,7 +17,8 @@ module CargoExamples
     command.push("--features", features.join(",")) unless features.empty?
     command.push("--example", name, "--", *words)
     # Compiling takes far more time than these need.
-    environment = { "CARGO_TARGET_DIR" => TARGET, "CARGO_PROFILE_DEV_OPT_LEVEL" => "0", "RUBY" => RbConfig.ruby }
+    environment = { "CARGO_TARGET_DIR" => TARGET, "CARGO_PROFILE_DEV_OPT_LEVEL" => "0",
+                    "RUBY" => RbConfig.ruby }
     result = run_command(*command, env: environment, timeout: 900, chdir: ChildRuby::ROOT)
     expect(result.status).to be_success, result.stderr
   end
