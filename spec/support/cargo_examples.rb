@@ -4,9 +4,8 @@ require_relative "child_ruby"
 
 # Runs the examples of crates, which write exports for other programs.
 module CargoExamples
-  # The target directory of rake, where most dependencies of an example are compiled.
-  TARGET = File.join(File.expand_path(ENV.fetch("CARGO_TARGET_DIR", "target"), ChildRuby::ROOT),
-    "ruby-#{RbConfig::CONFIG["ruby_version"][/\A\d+\.\d+/]}")
+  # A directory of their own: in rake's, cargo would wait for a build in progress.
+  TARGET = File.join(File.expand_path(ENV.fetch("CARGO_TARGET_DIR", "target"), ChildRuby::ROOT), "examples")
 
   def self.cargo?
     system("cargo", "--version", out: File::NULL, err: File::NULL)
