@@ -34,7 +34,7 @@ module Documents
 
       #{NOTE}
 
-      What the commands of `memprof` exit with. A closed pipe (`| head`) is not an error.
+      Exit statuses of the commands. A closed pipe (`| head`) is not an error.
 
       | status | commands | meaning |
       |---|---|---|
