@@ -15,8 +15,7 @@ module Memprof
       PROGRAM = "the program's"
 
       RUNNING = "run, check, boot, malloc"
-      READING = "memory, leaks, top, histogram, query, show, path, tree, diff, export, stats, dups, slots, " \
-                "subset, core"
+      READING = "all that read dumps"
       private_constant :RUNNING, :READING
 
       # Rows: the status, the commands, and what it means.
