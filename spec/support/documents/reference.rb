@@ -9,6 +9,8 @@ module Documents
     # Names of commands that share options, the largest set first.
     SETS = { "dump commands" => Memprof::CLI::Flags::HEAPS, "tables" => Memprof::CLI::Flags::LISTS }.freeze
 
+    FIRST_ROWS = /\Athe first N\b[\w ]*(?= \(default: \d+\)\z)/
+
     NOTE = "<!-- written by `rake docs:reference` -->"
 
     COLUMNS = <<~MARKDOWN
@@ -16,8 +18,7 @@ module Documents
 
       #{NOTE}
 
-      Columns of commands, reports and pages; a page shows the same as the tooltip of a heading. `Objects` and others that count what
-      their heading names are not listed. `--format csv` has exact numbers.
+      On a page, the tooltip of a heading says the same, also of headings that explain themselves and are not listed here.
     MARKDOWN
 
     OPTIONS = <<~MARKDOWN
@@ -54,11 +55,16 @@ module Documents
 
       def columns
         sections = Memprof::Columns::SECTIONS.map do |title, rows|
-          rows = rows.reject { |_, heading, _, sentence| sentence == "number of #{heading.downcase}" }
-          rows = rows.map { |_, heading, _, sentence| open_row(heading, sentence) }
+          rows = rows.reject { |_, heading, _, sentence| plain?(heading, sentence) }
+          rows.map! { |_, heading, _, sentence| open_row(heading, sentence) }
           "\n## #{title}\n\ncolumn | shows\n---|---\n#{rows.join}"
         end
         "#{COLUMNS}#{sections.join}"
+      end
+
+      # Whether the heading alone says as much.
+      def plain?(heading, sentence)
+        sentence.match?(/\A(?:number of |name of the )?#{heading.downcase}\b(?!'| or)[^:]*\z/)
       end
 
       # Many options of one command have a table of their own, behind the table of all others.
@@ -87,9 +93,11 @@ module Documents
 
       def own_rows(effects) = effects.map { |name, ((sentence))| open_row(name, sentence) }.join
 
-      # What an option does, and for which commands.
+      # What an option does, and for which commands. Help has the name of the rows.
       def effects(flags)
-        does = flags.flat_map { |flag| flag.verbs.map { |verb| [verb, flag.sentence(verb)] } }
+        does = flags.flat_map do |flag|
+          flag.verbs.map { |verb| [verb, flag.sentence(verb).sub(FIRST_ROWS, "the first N rows")] }
+        end
         does.group_by(&:last).map { |sentence, same| [sentence, commands(same.map(&:first))] }
       end
 
