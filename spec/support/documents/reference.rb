@@ -30,8 +30,8 @@ module Documents
 
       %<sets>s
 
-      option | commands | effect
-      ---|---|---
+      option | effect
+      ---|---
     MARKDOWN
 
     STATUS = <<~MARKDOWN
@@ -64,7 +64,8 @@ module Documents
 
       # Whether the heading alone says as much.
       def plain?(heading, sentence)
-        sentence.match?(/\A(?:number of |name of the )?#{heading.downcase}\b(?!'| or)[^:]*\z/)
+        repeated = /\A(?:number of |name of the )?#{heading.downcase}\b(?!'| or)[^:]*\z/
+        sentence.split.size < 4 || sentence.match?(repeated)
       end
 
       # Many options of one command have a table of their own, behind the table of all others.
@@ -79,12 +80,20 @@ module Documents
         "#{format(OPTIONS, sets: sets.join("\n"))}#{shared_rows(shared)}#{tables.join}"
       end
 
+      # As many effects in a row as fit into it.
       def shared_rows(effects)
         rows = effects.flat_map do |name, same|
-          names = [name, *["`#{name[/--[\w-]+/]}`"] * (same.size - 1)]
-          names.zip(same).map { |first, (sentence, verbs)| open_row(first, verbs, sentence) }
+          texts = filled(same.map { |sentence, verbs| "*#{verbs}*: #{sentence}" })
+          [name, *["`#{name[/--[\w-]+/]}`"] * (texts.size - 1)].zip(texts).map { |row| open_row(*row) }
         end
         rows.join
+      end
+
+      def filled(texts)
+        texts.each_with_object([]) do |text, rows|
+          fits = rows.any? && rows.last.size + text.size < 130
+          fits ? rows.last.concat("; ", text) : rows << text.dup
+        end
       end
 
       def option(short, long, value) = "`#{[short, [long, value].compact.join(" ")].compact.join(", ")}`"
