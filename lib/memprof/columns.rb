@@ -113,7 +113,7 @@ module Memprof
       ],
       "Allocations" => [
         [:allocated, "Allocated", :bytes, "allocated memory"],
-        [:retained_bytes, "Retained", :bytes, "memory of live objects"],
+        [:retained_bytes, "Retained", :bytes, "memory of the objects that are still alive"],
         [:survived_percent, "Survived %", :percent, "share of the line's objects that are alive"],
         [:freed_percent, "Freed", :percent, "share of the line's objects that were freed"],
         [:age_at_free, "Mean age", :number, "mean number of GC runs that freed objects survived"],
@@ -159,7 +159,7 @@ module Memprof
         [:private, "Private", :bytes, "RSS that no other process shares"],
         [:shared, "Shared", :bytes, "RSS that other processes share"],
         [:swap, "Swap", :bytes, "memory swapped out"],
-        [:ruby, "Ruby", :bytes, "pages of Ruby's heap"],
+        [:ruby, "Ruby", :bytes, "resident pages of Ruby's heap"],
         [:pid, "PID", :number, "number of the process"],
         [:process, "Process", :name, "name or number of the process"]
       ],

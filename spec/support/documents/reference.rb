@@ -65,7 +65,7 @@ module Documents
       # Whether the heading alone says as much.
       def plain?(heading, sentence)
         repeated = /\A(?:number of |name of the )?#{heading.downcase}\b(?!'| or)[^:]*\z/
-        sentence.split.size < 4 || sentence.match?(repeated)
+        sentence.split.size < 5 || sentence.match?(repeated)
       end
 
       # Many options of one command have a table of their own, behind the table of all others.
