@@ -78,7 +78,7 @@ module Memprof
       MEASURES = words(:allocated_bytes, :allocated_objects, :retained_bytes, :retained_objects)
       CONTENTS = words { Memprof::Dump::Options::VALUES }
       private_constant :ON, :TEXT, :COUNT, :FRAMES, :LARGE_SIZE, :TIME, :MOMENT, :REGEXP, :PERCENTAGE, :SHARE,
-        :INCREASE, :RETAINED, :SIGNAL, :PORT, :STEP, :COMPARISONS, :HEAPS, :LISTS, :MEASURES, :CONTENTS
+        :INCREASE, :RETAINED, :SIGNAL, :PORT, :STEP, :COMPARISONS, :MEASURES, :CONTENTS
 
       TABLE = [
         # A process.
