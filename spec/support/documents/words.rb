@@ -12,7 +12,7 @@ module Documents
     # What not to write, and what to write instead. Those with \A are about the beginning of a sentence.
     RULES = {
       /\b(?:born|birth|dies|died|death|made at)\b/i => "allocated, freed",
-      /\b(?:keeps?|kept|holds?|held|stays?)\b(?! the GVL| track| up)/i => "retain, remain, store",
+      /\b(?:keeps?|kept|holds?|held|stays?)\b(?! the GVL| its lock| track| up)/i => "retain, remain, store",
       /\bstands? still\b/i => "paused",
       /\bpass(?:es|ed)? over\b/i => "skipped",
       /\bin vain\b|\bfor for ever\b/i => "deadlock",
@@ -24,13 +24,14 @@ module Documents
       /\btells?\b|\btold\b/i => "says, shows",
       /\bwould go with\b/i => "is freed with",
       /\b(?:none|that|those) of (?:it|them)\b/i => "name the thing",
-      /\A(?:What|Those|Who)\b.*[^?]\z/ => "begin with the subject",
+      /\A(?:What|Those|Who)\b[^?]*[.:]\z/ => "begin with the subject",
       /\A(?:\w+ed|known|shown|told|missing|found|left out)(?: \w+ly)? (?:is|are|was|were)\b/i => "inversion",
       /\A(?:Also|Not) \w+ (?:is|are|was|were)\b/ => "inversion",
       /\AOf\b/ => "inversion",
       /\AOnly (?:if|when|with|of|then)\b.* (?:is|are|may|can|does|has) (?:the|an?|it|they)\b/ => "inversion"
     }.freeze
 
+    LISTS = /CODE(?:,? (?:(?:and|or) )?CODE)+|(?:\b\d[-\d]*:? [^.,;:]+[,;] ){3,}/
     SEPARATOR = /^[-:| ]*---[-:| ]*$/ # of a table
     # A sentence ends before a capital letter, code or a link, and before our own name.
     SENTENCE = /(?<=[.?!])\)?\s+(?=[[:upper:]`*\[(]|memprof\b)/
@@ -80,11 +81,11 @@ module Documents
         before.strip.empty? || line.match?(/\A\s*(?:\z|- |#|!|\d+\. )/) || before.match?(/\A[#!]/)
       end
 
-      # Code, or a list of it, is one word, a link its text, a name in italics or bold a name.
+      # Code, or a list of it, or of numbers, is one word, a link its text, a name in italics or bold a name.
       def plain(sentence)
         text = sentence.gsub(/\A\s*(?:-|\d+\.)\s+/, "").gsub(/`[^`]*`/, "CODE")
         text = text.gsub(/\[([^\]]*)\]\([^)]*\)/, '\1').gsub(/\*+([^*]+)\*+/) { Regexp.last_match(1).upcase }
-        text.gsub(/\s+/, " ").gsub(/CODE(?:,? (?:(?:and|or) )?CODE)+/, "CODE").strip
+        text.gsub(/\s+/, " ").gsub(LISTS, "CODE").strip
       end
     end
   end
