@@ -77,7 +77,7 @@ module Documents
         shared = effects.except(*own.each_value.flat_map { |same| same.map(&:first) })
         sets = SETS.map { |name, verbs| "**#{name.capitalize}** are #{verbs.split.join(", ")}." }
         tables = own.map { |verb, same| "#{heading(verb)}#{own_rows(same)}" }
-        "#{format(OPTIONS, sets: sets.join("\n"))}#{shared_rows(shared)}#{tables.join}"
+        "#{format(OPTIONS, sets: sets.join("\n\n"))}#{shared_rows(shared)}#{tables.join}"
       end
 
       # As many effects in a row as fit into it.
