@@ -41,8 +41,8 @@ module Documents
 
       What the commands of `memprof` exit with. A closed pipe (`| head`) is not an error.
 
-      | status | commands | meaning |
-      |---|---|---|
+      status | commands | meaning
+      ---|---|---
     MARKDOWN
 
     class << self
@@ -120,10 +120,11 @@ module Documents
       end
 
       def status
-        "#{STATUS}#{Memprof::CLI::ExitStatus::TABLE.map { |row| row(*row.map(&:to_s)) }.join}"
+        reading = (Memprof::CLI::Flags::HEAPS.split - ["console"]).join(", ")
+        rows = Memprof::CLI::ExitStatus::TABLE.map { |row| open_row(*row.map(&:to_s)) }
+        rows.each { |row| row.sub!(reading, "those that read dumps") }
+        "#{STATUS}#{rows.join}"
       end
-
-      def row(*cells) = "| #{open_row(*cells).chomp} |\n"
 
       # What looks like a tag or a column of a table would be one.
       def open_row(*cells) = "#{cells.map { |cell| cell.gsub(/[<|]/) { |mark| "\\#{mark}" } }.join(" | ")}\n"
