@@ -15,7 +15,8 @@ module Memprof
       PROGRAM = "the program's"
 
       RUNNING = "run, check, boot, malloc"
-      READING = "all that read dumps"
+      READING = "memory, leaks, top, histogram, query, show, path, tree, diff, export, stats, dups, slots, " \
+                "subset, core"
       private_constant :RUNNING, :READING
 
       # Rows: the status, the commands, and what it means.

@@ -77,7 +77,7 @@ module Documents
         shared = effects.except(*own.each_value.flat_map { |same| same.map(&:first) })
         sets = SETS.map { |name, verbs| "**#{name.capitalize}** are #{verbs.split.join(", ")}." }
         tables = own.map { |verb, same| "#{heading(verb)}#{own_rows(same)}" }
-        "#{format(OPTIONS, sets: sets.join("\n"))}#{shared_rows(shared)}#{tables.join}"
+        "#{format(OPTIONS, sets: sets.join("\n\n"))}#{shared_rows(shared)}#{tables.join}"
       end
 
       # As many effects in a row as fit into it.
@@ -120,7 +120,10 @@ module Documents
       end
 
       def status
-        "#{STATUS}#{Memprof::CLI::ExitStatus::TABLE.map { |row| open_row(*row.map(&:to_s)) }.join}"
+        reading = (Memprof::CLI::Flags::HEAPS.split - ["console"]).join(", ")
+        rows = Memprof::CLI::ExitStatus::TABLE.map { |row| open_row(*row.map(&:to_s)) }
+        rows.each { |row| row.sub!(reading, "those that read dumps") }
+        "#{STATUS}#{rows.join}"
       end
 
       # What looks like a tag or a column of a table would be one.
