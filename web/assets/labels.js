@@ -39,7 +39,7 @@ const Labels = (() => {
     }
   }
 
-  // Fits the labels of a picture now, and when its width changes, until that is stopped.
+  // Fits the labels of a picture now, and when its width changes.
   function watch(svg, action = () => fit(svg)) {
     let width = null;
     const observer = new ResizeObserver(() => {
@@ -51,6 +51,16 @@ const Labels = (() => {
     observer.observe(svg);
   }
 
-  for (const svg of document.querySelectorAll("svg.treemap, svg.chart")) watch(svg);
+  // Lists that are filtered while one types bring new pictures.
+  const seen = new WeakSet();
+  function look() {
+    for (const svg of document.querySelectorAll("svg.treemap, svg.chart")) {
+      if (!seen.has(svg)) watch(svg);
+      seen.add(svg);
+    }
+  }
+
+  look();
+  new MutationObserver(look).observe(document.getElementById("main"), { childList: true });
   return { cut, fit, font, watch };
 })();

@@ -51,7 +51,7 @@ module Memprof
             2.times { |side| rest[above][side] -= weights[index][side] }
           end
           tree.frames.each_with_index { |frame, index| frame[2] = frame[3] = [rest[index].max, 0].max }
-          (tree.frames.size - 1).downto(1) { |index| tree.frames[tree.frames[index][0]][3] += tree.frames[index][3] }
+          tree.frames.drop(1).reverse_each { |above, _, _, total| tree.frames[above][3] += total }
           { names: tree.names, frames: tree.frames.zip(weights).map { |frame, pair| frame + pair } }
         end
 

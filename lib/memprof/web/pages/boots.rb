@@ -51,7 +51,7 @@ module Memprof
 
       # `/boots/1/flame`: the tree of requires as a flame graph.
       class BootFlame < RecordPage
-        at "/boots/:id/flame", title: "Requires", assets: %w[labels.js flame.js flame.css]
+        at "/boots/:id/flame", title: "Requires", assets: %w[flame.js flame.css]
 
         def data = { values: BootPage::VALUES, **content.flame(value) }
 

@@ -118,7 +118,7 @@ module Memprof
 
         def breadcrumbs = [*super, ["Comparison", "/diff?#{URI.encode_www_form(subject)}"]]
 
-        def assets = [*super, "labels.js", "flame.js", "flame.css"]
+        def assets = [*super, "flame.js", "flame.css"]
 
         def entries = super.values_at(0, -1)
 

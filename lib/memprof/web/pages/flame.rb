@@ -5,7 +5,7 @@ module Memprof
     module Pages
       # `/heaps/1/flame`: the dominator tree as a flame graph.
       class Flame < HeapPage
-        at "/heaps/:heap/flame", menu: "Flame graph", order: 25, assets: %w[labels.js flame.js flame.css]
+        at "/heaps/:heap/flame", menu: "Flame graph", order: 25, assets: %w[flame.js flame.css]
 
         FRAMES = 2000
         private_constant :FRAMES

@@ -54,7 +54,7 @@ module Memprof
       # `/malloc/1/flame`: the call stacks that allocated, as a flame graph. `vm=yes` shows the VM's native
       # frames, `before` compares with another recording.
       class RecordingFlame < RecordingPage
-        at "/malloc/:id/flame", title: "malloc by call stack", assets: %w[labels.js flame.js flame.css]
+        at "/malloc/:id/flame", title: "malloc by call stack", assets: %w[flame.js flame.css]
 
         def data
           flame = flame_of(record)

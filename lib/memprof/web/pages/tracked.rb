@@ -30,7 +30,7 @@ module Memprof
       # `/tracked/1/flame`: the call stacks that allocated objects, as a flame graph. `own=yes` omits frames
       # of gems and of Ruby, `before` compares with another file.
       class TrackedFlame < RecordPage
-        at "/tracked/:id/flame", title: "Allocations by call stack", assets: %w[labels.js flame.js flame.css]
+        at "/tracked/:id/flame", title: "Allocations by call stack", assets: %w[flame.js flame.css]
 
         def data
           flame = earlier ? Frames.difference(flame_of(earlier), flame_of(record)) : flame_of(record)
@@ -45,8 +45,9 @@ module Memprof
 
         # Names start at the gem: the rest of a path does not fit into a frame.
         def flame_of(record)
-          known = record.content.values
-          raise BadRequest, "#{record.name} has no #{value}; only #{known.join(", ")}" unless known.include?(value)
+          unless record.content.values.include?(value)
+            raise BadRequest, "#{record.name} has no #{value}; only #{record.content.values.join(", ")}"
+          end
 
           flame = record.content.flame(value, own: own?)
           flame.merge(names: flame[:names].map { |name| Records::Tracked.short(name) })
