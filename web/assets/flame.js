@@ -63,8 +63,14 @@
 
   const key = (frame) => `${(frame.one >>> 0).toString(36)}.${(frame.other >>> 0).toString(36)}`;
 
-  function node(name, above, more) {
-    return { name, above, below: [], own: 0, total: 0, before: 0, after: 0, depth: above ? above.depth + 1 : 0, index: -1, ...more };
+  function frameOfKey(text) {
+    const [one, other] = text.split(".").map((part) => parseInt(part, 36) | 0);
+    return frames.find((frame) => frame.one === one && frame.other === other);
+  }
+
+  function node(name, above, index) {
+    return { name, above, index, below: [], own: 0, total: 0, before: 0, after: 0, depth: above ? above.depth + 1 : 0,
+      count: null, address: null, one: 0, other: 0, caller: false, names: null };
   }
 
   function load() {
@@ -78,8 +84,15 @@
       tree.frames.forEach(([above, name, own, total, count, address, before, after], index) => {
         const parent = index === 0 ? null : frames[above];
         const [one, other] = digests[name];
-        const frame = node(tree.names[name], parent, { index, own, total, count, address, before, after,
-          one: parent ? mix(parent.one, one, 2654435761) : one, other: parent ? mix(parent.other, other, 1597334677) : other });
+        const frame = node(tree.names[name], parent, index);
+        frame.own = own;
+        frame.total = total;
+        frame.count = count;
+        frame.address = address;
+        frame.before = before;
+        frame.after = after;
+        frame.one = parent ? mix(parent.one, one, 2654435761) : one;
+        frame.other = parent ? mix(parent.other, other, 1597334677) : other;
         frames.push(frame);
         parent?.below.push(frame);
       });
@@ -120,7 +133,7 @@
   function child(above, name, nodes) {
     above.names ??= new Map();
     if (!above.names.has(name)) {
-      const made = node(name, above, { index: nodes.length });
+      const made = node(name, above, nodes.length);
       nodes.push(made);
       above.below.push(made);
       above.names.set(name, made);
@@ -130,7 +143,7 @@
 
   // Callees of all calls of a function as one tree, and its callers as another one that grows upward.
   function sandwich(name) {
-    const nodes = [node(name, null, { index: 0 }), node(name, null, { index: 1 })];
+    const nodes = [node(name, null, 0), node(name, null, 1)];
     const [callees, callers] = nodes;
     for (const frame of outermost(name)) {
       const rest = [[frame, callees]];
@@ -162,7 +175,7 @@
         open.set(frame.name, deep - 1);
         continue;
       }
-      if (!known.has(frame.name)) known.set(frame.name, node(frame.name, null));
+      if (!known.has(frame.name)) known.set(frame.name, node(frame.name, null, -1));
       const row = known.get(frame.name);
       row.own += frame.own;
       if (deep === 0) add(row, frame, 0);
@@ -385,7 +398,7 @@
       const listed = sandwiched && !state.function;
       shown = sandwiched && state.function ? sandwich(state.function) : frames;
       sort(frames);
-      zoomed = (!sandwiched && state.zoom && frames.find((frame) => key(frame) === state.zoom)) || frames[0];
+      zoomed = (!sandwiched && state.zoom && frameOfKey(state.zoom)) || frames[0];
       list.hidden = !listed;
       svg.toggleAttribute("hidden", listed);
       if (listed) {

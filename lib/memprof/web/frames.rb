@@ -18,7 +18,7 @@ module Memprof
           frames = flame[:frames]
           return flame if frames.size <= most
 
-          kept = frames.each_index.max_by(most) { |index| [frames[index][3], -index] }.sort
+          kept = wide(frames, most)
           places = kept.each_with_index.to_h
           flame.merge(frames: kept.map { |index| [places[frames[index][0]], *frames[index].drop(1)] },
             folded: flame[:folded].to_i + frames.size - most)
@@ -56,6 +56,15 @@ module Memprof
         end
 
         private
+
+        # Among equally wide frames, a parent comes first.
+        def wide(frames, most)
+          least = frames.map { |frame| frame[3] }.sort[-most]
+          equal = most - frames.count { |frame| frame[3] > least }
+          frames.each_index.select do |index|
+            frames[index][3] > least || (frames[index][3] == least && (equal -= 1) >= 0)
+          end
+        end
 
         # Adds the weights of one flame graph. Objects and addresses are those of the second one.
         def weigh(tree, weights, flame, side)

@@ -43,14 +43,12 @@ module Memprof
 
         private
 
-        # Names start at the gem: the rest of a path does not fit into a frame.
         def flame_of(record)
           unless record.content.values.include?(value)
             raise BadRequest, "#{record.name} has no #{value}; only #{record.content.values.join(", ")}"
           end
 
-          flame = record.content.flame(value, own: own?)
-          flame.merge(names: flame[:names].map { |name| Records::Tracked.short(name) })
+          record.content.drawn_flame(value, own: own?)
         end
       end
     end
