@@ -29,11 +29,11 @@ module Memprof
         # Merges the VM's native frames into their callers, and callees that then have one name.
         def without_vm(flame)
           hidden = flame[:names].map { |name| name.match?(VM) }
-          tree = Tree.new(flame[:names])
-          places = [0]
+          tree = Tree.new
+          places = []
           flame[:frames].each_with_index do |(above, name, own, total), index|
             hide = index.positive? && hidden[name]
-            places[index] = hide ? places[above] : tree.place(places[above], name, index)
+            places << (hide ? places[above] : tree.place(places[above].to_i, flame[:names][name], index))
             tree.frames[places[index]][2] += own
             tree.frames[places[index]][3] += total unless hide
           end
@@ -43,7 +43,7 @@ module Memprof
         # Two flame graphs in one. A frame has two more numbers: its weight before and after. Its width is the
         # larger one of its own weights and the widths of its callees, so that freed memory is visible, too.
         def difference(before, after)
-          tree = Tree.new([])
+          tree = Tree.new
           weights = []
           [before, after].each_with_index { |flame, side| weigh(tree, weights, flame, side) }
           rest = weights.map(&:dup)
@@ -70,7 +70,7 @@ module Memprof
         def weigh(tree, weights, flame, side)
           places = []
           flame[:frames].each_with_index do |(above, name, _, total, objects, address), index|
-            place = tree.place(places[above].to_i, tree.number(flame[:names][name]), index)
+            place = tree.place(places[above].to_i, flame[:names][name], index)
             places << place
             (weights[place] ||= [0, 0])[side] += total
             tree.frames[place][4..5] = [objects, address] if side == 1
@@ -82,26 +82,25 @@ module Memprof
       class Tree
         attr_reader :names, :frames
 
-        def initialize(names)
-          @names = names
+        def initialize
+          @names = []
           @frames = []
-          @numbers = names.each_with_index.to_h
+          @numbers = {}
           @below = {}
         end
 
-        def number(name) = @numbers[name] ||= @names.push(name).size - 1
-
         # The frame of this name below another; the first frame of a flame graph is the root.
         def place(above, name, index)
-          return @below[[above, name]] ||= push(above, name) if index.positive?
+          number = @numbers[name] ||= @names.push(name).size - 1
+          return @below[above << 32 | number] ||= push(above, number) if index.positive?
 
-          push(0, name) if @frames.empty?
+          push(0, number) if @frames.empty?
           0
         end
 
         private
 
-        def push(above, name) = @frames.push([above, name, 0, 0, nil, nil]).size - 1
+        def push(above, number) = @frames.push([above, number, 0, 0, nil, nil]).size - 1
       end
       private_constant :Tree
     end

@@ -100,17 +100,17 @@ module Memprof
             texts = @columns.select { |column| NAMING.include?(column.kind) && !column.heading.empty? }
             first = texts.first
             first = texts.find { |column| column.kind == :place } || first if first&.heading == "Class"
-            texts.find { |column| THINGS.include?(column.heading) } || first
+            texts.find { |column| THINGS.include?(column.heading) } || first ||
+              @columns.find { |column| column.kind == :address }
           end
         end
 
         def style(column)
-          return "name" if column.equal?(naming)
-
+          name = "name" if column.equal?(naming)
           case column.kind
           when :percent then "number share"
-          when :address then "address"
-          else "number" if Cell.number?(column.kind)
+          when :address then ["address", *name].join(" ")
+          else Cell.number?(column.kind) ? "number" : name
           end
         end
       end

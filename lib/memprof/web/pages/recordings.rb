@@ -63,7 +63,10 @@ module Memprof
             **Frames.widest(flame) }
         end
 
-        # Whether the VM's native frames are shown.
+        # Whether there are native frames of the VM.
+        def native? = Frames.vm?(content.flame(value.to_sym, **chosen))
+
+        # Whether they are shown.
         def vm? = choice(:vm, %w[yes no], "no") == "yes"
 
         private
