@@ -35,15 +35,12 @@ RSpec.describe "the pages of memprof web in a browser" do
     @tab.evaluate("#{WebStage::APPEARANCE.strip}.#{name}(#{values})")
   end
 
-  # Labels are fitted in the frame after a change of the width.
-  settled = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))"
-
   # Looks at the page that is there in all ways.
   def faults(contrast)
     found = { "problems" => @tab.watch.forget, "names" => ask(:unnamed) }
     { 1440 => %i[overflow labels heads], 390 => %i[overflow labels letters nameless] }.each do |width, checks|
       @tab.resize(width, 800)
-      @tab.evaluate(settled)
+      ask(:settled)
       checks.each { |check| found["#{check} at #{width}"] = ask(check) }
     end
     @tab.resize(1280, 800)

@@ -13,6 +13,11 @@
         `${Math.round(element.getBoundingClientRect().right)} > ${width}`).concat(`${over} px too wide`);
   },
 
+  // Labels are fitted in the frame after a change of the width.
+  settled() {
+    return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))));
+  },
+
   // Labels of pictures that are cut, or smaller than 9 pixels.
   labels() {
     const width = (box, svg) => parseFloat(box.getAttribute("width")) / 100 * svg.clientWidth;

@@ -32,7 +32,8 @@ module Memprof
         Column = Struct.new(:heading, :kind, :order, :sentence, :content)
         NAMING = %i[name label place text].freeze
         THINGS = %w[Object Request Dump].freeze
-        private_constant :Column, :NAMING, :THINGS
+        SITE = Columns.fetch(:site).heading
+        private_constant :Column, :NAMING, :THINGS, :SITE
 
         def initialize(view, rows, sorted: nil, empty: "None.")
           @view = view
@@ -99,7 +100,7 @@ module Memprof
           @naming ||= begin
             texts = @columns.select { |column| NAMING.include?(column.kind) && !column.heading.empty? }
             first = texts.first
-            first = texts.find { |column| column.kind == :place } || first if first&.heading == "Class"
+            first = texts.find { |column| column.heading == SITE } || first if first&.heading == "Class"
             texts.find { |column| THINGS.include?(column.heading) } || first ||
               @columns.find { |column| column.kind == :address }
           end
