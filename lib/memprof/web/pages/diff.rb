@@ -120,7 +120,7 @@ module Memprof
 
         def assets = [*super, "flame.js", "flame.css"]
 
-        def entries = super.values_at(0, -1)
+        def entries = super.size > 2 ? super.values_at(0, -1) : super
 
         def data
           raise BadRequest, "a comparison needs two heaps: a=1&b=2" unless text(:a) && text(:b)
