@@ -30,7 +30,10 @@ module Memprof
       # A table builder.
       class Table
         Column = Struct.new(:heading, :kind, :order, :sentence, :content)
-        private_constant :Column
+        NAMING = %i[name label place text].freeze
+        THINGS = %w[Object Request Dump].freeze
+        SITE = Columns.fetch(:site).heading
+        private_constant :Column, :NAMING, :THINGS, :SITE
 
         def initialize(view, rows, sorted: nil, empty: "None.")
           @view = view
@@ -92,11 +95,23 @@ module Memprof
           Html.tag(:td, column.content.call(*row.is_a?(Array) ? row : [row]), class: style(column))
         end
 
+        # The column that names a row remains in view while others scroll. A line allocates several classes.
+        def naming
+          @naming ||= begin
+            texts = @columns.select { |column| NAMING.include?(column.kind) && !column.heading.empty? }
+            first = texts.first
+            first = texts.find { |column| column.heading == SITE } || first if first&.heading == "Class"
+            texts.find { |column| THINGS.include?(column.heading) } || first ||
+              @columns.find { |column| column.kind == :address }
+          end
+        end
+
         def style(column)
+          name = "name" if column.equal?(naming)
           case column.kind
           when :percent then "number share"
-          when :address then "address"
-          else "number" if Cell.number?(column.kind)
+          when :address then ["address", *name].join(" ")
+          else Cell.number?(column.kind) ? "number" : name
           end
         end
       end

@@ -116,6 +116,22 @@ RSpec.describe "tracked allocations in Memprof::Web" do
     expect(ask(app, "/tracked/3/flame?own=x").status).to eq(400)
   end
 
+  it "compares the stacks of two files" do
+    { "before.txt" => "a;b;String 3\na;c;Array 5\n", "after.txt" => "a;b;String 9\n" }.each do |name, text|
+      File.write(name, text)
+      app.heaps.records.add(name, :tracked)
+    end
+    data = json("/tracked/4/flame?before=3")
+    expect(data[:frames].to_h { |frame| [data[:names][frame[1]], frame.last(2)] })
+      .to eq("all" => [8, 9], "a" => [8, 9], "b" => [3, 9], "String" => [3, 9],
+        "c" => [5, 0], "Array" => [5, 0])
+    page = ask(app, "/tracked/4/flame?before=3")
+    expect(page.body).to include("before.txt → after.txt", 'class="grew3"', 'class="shrank4"')
+    expect(page.links).to include("/tracked/4/flame")
+    expect(ask(app, "/tracked/1/flame?before=3").body)
+      .to include("before.txt has no retained_bytes; only weight")
+  end
+
   it "says what is wrong with a question" do
     expect(ask(app, "/tracked/2?sort=retained_bytes").body).to include("expected one of: objects")
     expect(ask(app, "/tracked/1?by=colour").status).to eq(400)
