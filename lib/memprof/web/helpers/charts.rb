@@ -43,12 +43,13 @@ module Memprof
             Html.tag(:g, Html.tag(:title, title), Html.tag(:rect, x: (index * step).round(1),
               y: (BARS_HEIGHT - height).round(1), width: [step - 2, 1].max.round(1), height: height))
           end
-          Html.tag(:svg, parts, viewBox: "0 0 #{WIDTH} #{BARS_HEIGHT}", class: "chart", role: "img",
-            aria_label: "#{label}, at most #{yield(most)}")
+          drawing(Html.tag(:svg, parts, viewBox: "0 0 #{WIDTH} #{BARS_HEIGHT}", class: "chart", role: "img",
+            aria_label: "#{label}, at most #{yield(most)}"))
         end
 
         # Retained sizes of the dominator tree's branches, level by level, as far as there is room.
         def treemap(branches, rest)
+          rows_of_branches(branches)
           parts = branches.map { |branch| [branch[:sum], branch] }
           parts << [rest, nil] if rest.positive?
           boxes = Treemap.layout(parts, 0, 0, WIDTH, MAP_HEIGHT).map { |box, branch| block(box, branch) }
@@ -89,15 +90,15 @@ module Memprof
               Html.tag(:rect, x: x.round(2), width: width.round(2), height: height, class: "outside")
             end
           end
-          Html.tag(:svg, parts, class: "timeline", width: "100%", height: height,
+          drawing(Html.tag(:svg, parts, class: "timeline", width: "100%", height: height,
             viewBox: "0 0 1200 #{height}", preserveAspectRatio: "none", role: role, data_seconds: seconds,
-            aria_label: label)
+            aria_label: label))
         end
 
         # A group rather than an image, so that its links are reachable.
         def picture(parts, height, style, label)
-          Html.tag(:svg, parts, viewBox: "0 0 #{WIDTH} #{height}", class: style, role: "group",
-            aria_label: label)
+          drawing(Html.tag(:svg, parts, viewBox: "0 0 #{WIDTH} #{height}", class: style, role: "group",
+            aria_label: label))
         end
 
         def one_bar(row, name, (left, step), share)

@@ -26,6 +26,8 @@ module Memprof
           target ? Html.tag(:a, text, href: target, **attributes) : Html.escape(text)
         end
 
+        def tag(name, *content, **attributes) = Html.tag(name, *content, **attributes)
+
         def heap_link(other)
           closed = !%i[open opening].include?(other.state)
           link(other.name, url("/heaps/#{other.id}/"),

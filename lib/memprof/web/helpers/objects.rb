@@ -34,6 +34,19 @@ module Memprof
           Html.tag(:span, "#{text[0, half]}...#{text[-half, half]}", title: text[0, 2000])
         end
 
+        # A value in a table cell.
+        def present(value, kind)
+          case kind
+          when :bytes then bytes(value)
+          when :percent then Html.join([percent(value), bar(value)])
+          when :place then site(value)
+          when :text, :name, :label then short(value.to_s)
+          else cell(value, kind)
+          end
+        end
+
+        def cell(value, kind) = Cell.text(value, kind)
+
         # A list in a table cell.
         def list(things) = Html.join(things.map { |thing| Html.tag(:div, yield(thing)) })
 

@@ -15,6 +15,11 @@ module Memprof
 
         def title = answer[:text]
 
+        def command
+          where = answer[:where]
+          where ? command_line("histogram", by: :line, where: where) : command_line("show", answer[:address])
+        end
+
         def breadcrumbs
           parts = answer[:name].to_s.split("::")[0...-1]
           names = parts.each_index.map { |index| parts[0..index].join("::") }
@@ -65,6 +70,11 @@ module Memprof
         private_constant :LIMIT, :MOST
 
         def title = text(:under) ? "Classes in #{text(:under)}" : "Classes and modules"
+
+        def command
+          under = text(:under)
+          command_line("histogram", by: :namespace, where: under && Filter.namespace(under))
+        end
 
         def breadcrumbs
           text(:under) ? super + [["Classes", here("/namespaces")]] : super

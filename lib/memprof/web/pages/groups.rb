@@ -34,6 +34,8 @@ module Memprof
 
         def title = "Objects by #{BY.fetch(by)}"
 
+        def command = command_line("histogram", by: by, then: inner, where: text(:where), sort: sort)
+
         def data
           answer = charted? ? parted(histogram(limit: READ)) : histogram(**part)
           answer.merge(then: inner, where: text(:where), paging: paging(answer[:rows], answer[:more]))
@@ -48,7 +50,7 @@ module Memprof
           inner unless inner == by || [by, inner].any? { |word| TREES.include?(word) }
         end
 
-        def each = inner ? EACH_WITH_GROUPS : EACH
+        def each = rows_each(inner ? EACH_WITH_GROUPS : EACH)
 
         def sort = choice(:sort, SORT, nil)
 
