@@ -18,7 +18,7 @@ module Memprof
 
       private
 
-      def command_line(verb, *arguments, **options) = super(verb, entry.path, arguments: arguments, **options)
+      def command_line(verb, *arguments, **options) = super(verb, entry.file, arguments: arguments, **options)
 
       # Asks the heap a question. For parameters that are nil, the question's default applies.
       def ask(question, **parameters)

@@ -45,11 +45,14 @@ module Memprof
           Html.tag(:details, Html.tag(:summary, "Export"), Html.tag(:ul, rows), class: "exports")
         end
 
+        # The rows of a list with several pages, and those that are shown.
+        def cut = @total && [@total, tables[@paged - 1].content.size]
+
         # The page's question on a command line.
-        def terminal_line
+        def terminal_line(copy: true)
           command = page.command or return
 
-          button = Html.tag(:button, "Copy", type: "button", hidden: true, data_copy: command)
+          button = Html.tag(:button, "Copy", type: "button", hidden: true, data_copy: command) if copy
           Html.tag(:p, "In a terminal: ", Html.tag(:code, command), " ", button, class: "terminal quiet")
         end
 

@@ -8,7 +8,8 @@ module Memprof
       # Objects, classes, places and groups of answers, each with its link.
       module Objects
         LONGEST = 120 # characters of a text in a table
-        private_constant :LONGEST
+        OWN = /\ANot counted: .* of memprof's own/
+        private_constant :LONGEST, :OWN
 
         def object(object)
           address = object[:address]
@@ -46,6 +47,13 @@ module Memprof
         end
 
         def cell(value, kind) = Cell.text(value, kind)
+
+        # Caveats of an answer. What memprof itself allocated is not a reason to worry.
+        def warnings(warnings)
+          Html.join(warnings.map do |warning|
+            Html.tag(:p, warning, class: warning.match?(OWN) ? "quiet" : "note")
+          end, "\n")
+        end
 
         # A list in a table cell.
         def list(things) = Html.join(things.map { |thing| Html.tag(:div, yield(thing)) })

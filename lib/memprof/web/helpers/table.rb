@@ -69,6 +69,8 @@ module Memprof
           self
         end
 
+        def size = @rows.size
+
         def to_html
           return Html.tag(:p, @empty, class: "empty") if @rows.empty?
 

@@ -25,7 +25,7 @@ module Memprof
         def command
           return if entries.size < 2
 
-          command_line("diff", *entries.map(&:path), by: text(:by), where: text(:where))
+          command_line("diff", *entries.map(&:file), by: text(:by), where: text(:where))
         end
 
         def assets = ["diff.css"]
