@@ -97,9 +97,9 @@ module Memprof
 
       # The pager of the page is left out.
       def rest_of_list(view)
-        return unless view.cut
+        return unless view.cut_list
 
-        total, rows = view.cut
+        total, rows = view.cut_list
         Html.tag(:p, "The list has #{Units.count(total)} rows; these are the first #{Units.count(rows)}.",
           class: "quiet")
       end

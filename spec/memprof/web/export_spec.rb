@@ -61,15 +61,15 @@ RSpec.describe Memprof::Web::Export do
   let(:heap) { app.heaps.first.heap }
   let(:session) { heap.where("class = Session").first.address }
   let(:addresses) do
-    of_heap = %W[/ /leaks /flame /groups /groups?by=class&then=line /groups?by=size /objects /namespaces /tree
-      /paths?where=class+%3D+Session /strings /collections /procs /threads /slots /classes/Session
-      /objects/#{session} /graph/#{session} /search?q=Sess].map { |path| "/heaps/1#{path}" }
-    location = ask(app, "/malloc/4.json").json[:rows].first[:location]
-    line = "/malloc/4/line?#{URI.encode_www_form(at: location)}"
+    of_heap = %W[/ /leaks /flame /groups /groups?by=class&then=line /groups?by=size /objects /classes
+      /namespaces /tree /paths?where=class+%3D+Session /strings /collections /procs /threads /slots
+      /classes/Session /objects/#{session} /graph/#{session} /search?q=Sess].map { |path| "/heaps/1#{path}" }
+    location = ask(app, "/malloc/1.json").json[:rows].first[:location]
+    line = "/malloc/1/line?#{URI.encode_www_form(at: location)}"
     others = %w[/heaps /diff?a=1&b=2 /diff/objects?a=1&b=2 /diff/interface?a=1&b=2 /verdict?dumps=1,2
       /library /live /live/memory /live/agent /live/requests
-      /tracked/1 /tracked/1/flame /boots/2 /boots/2/flame /traces/3 /traces/3/requests/2
-      /malloc/4 /malloc/4/flame]
+      /tracked/1 /tracked/1/flame /boots/1 /boots/1/flame /traces/1 /traces/1/requests/2
+      /malloc/1 /malloc/1/flame]
     [*of_heap, line, *others]
   end
 
@@ -150,8 +150,8 @@ RSpec.describe Memprof::Web::Export do
     changes = ask(app, "/diff.json?a=1&b=2").json[:rows][:rows]
     expect(rows("/diff?a=1&b=2", table: 2).map { |row| row["growth"].to_i })
       .to eq(changes.map { |row| row[:reachable][:size] })
-    lines = ask(app, "/malloc/4.json").json[:rows]
-    expect(rows("/malloc/4").map { |row| row["peak_bytes"].to_i }).to eq(lines.map { |row| row[:peak_bytes] })
+    lines = ask(app, "/malloc/1.json").json[:rows]
+    expect(rows("/malloc/1").map { |row| row["peak_bytes"].to_i }).to eq(lines.map { |row| row[:peak_bytes] })
   end
 
   it "has all rows of a list with several pages, if asked" do
@@ -160,7 +160,7 @@ RSpec.describe Memprof::Web::Export do
     expect(CSV.parse(ask(app, whole.first).body, headers: true).size).to eq(1000)
     expect(ask(app, "/heaps/1/objects.csv?each=10001").status).to eq(400)
     expect(rows("/heaps/1/objects?each=7&page=2").size).to eq(7)
-    expect(as("csv", "/malloc/4", each: 1).body.lines.size).to eq(2)
+    expect(as("csv", "/malloc/1", each: 1).body.lines.size).to eq(2)
   end
 
   it "quotes what a spreadsheet would execute, and leaves numbers alone" do
@@ -183,7 +183,7 @@ RSpec.describe Memprof::Web::Export do
     expect(as("md", "/heaps/9").status).to eq(404)
     own = { "Sec-Fetch-Site" => "same-origin" }
     expect(ask(app, "/live/tracking/stop.md", method: "POST", headers: own).status).to eq(404)
-    expect(ask(app, "/malloc.csv").location).to eq("/malloc/4.csv")
+    expect(ask(app, "/malloc.csv").location).to eq("/malloc/1.csv")
   end
 
   it "is Markdown with the page's tables and its command" do

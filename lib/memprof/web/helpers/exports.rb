@@ -46,7 +46,7 @@ module Memprof
         end
 
         # The rows of a list with several pages, and those that are shown.
-        def cut = @total && [@total, tables[@paged - 1].content.size]
+        def cut_list = @total && [@total, tables[@paged - 1].content.size]
 
         # The page's question on a command line.
         def terminal_line(copy: true)

@@ -5,7 +5,7 @@ module Memprof
     module Pages
       # A class or module: its place in the hierarchy, its contents, its instances.
       class ClassPage < HeapPage
-        at "/heaps/:heap/classes/:class", place: "/heaps/:heap/namespaces"
+        at "/heaps/:heap/classes/:class", place: "/heaps/:heap/classes"
 
         SITES = 15
         # Limit for subclasses, constants, methods.
@@ -24,7 +24,7 @@ module Memprof
           parts = answer[:name].to_s.split("::")[0...-1]
           names = parts.each_index.map { |index| parts[0..index].join("::") }
           above = names.zip(parts).map { |name, part| [part, here("/namespaces?#{query(name)}")] }
-          super + [["Classes", here("/namespaces")], *above]
+          super + [["Classes", here("/classes")], *above]
         end
 
         # VM-internal objects have no class to show, and some dumps have objects without their classes: these
@@ -61,7 +61,7 @@ module Memprof
 
       # Classes and modules as a tree of their names.
       class Namespaces < HeapPage
-        at "/heaps/:heap/namespaces", menu: "Classes", order: 50
+        at "/heaps/:heap/namespaces", menu: "Namespaces", order: 50
 
         SORT = %i[retained size count classes name].freeze
         # Constants of a level; a page of its own shows more of those in one namespace.
@@ -77,7 +77,7 @@ module Memprof
         end
 
         def breadcrumbs
-          text(:under) ? super + [["Classes", here("/namespaces")]] : super
+          text(:under) ? super + [["Namespaces", here("/namespaces")]] : super
         end
 
         def data

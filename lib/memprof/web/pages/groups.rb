@@ -41,6 +41,9 @@ module Memprof
           answer.merge(then: inner, where: text(:where), paging: paging(answer[:rows], answer[:more]))
         end
 
+        # Whether one chooses what the groups have in common.
+        def by_choice? = true
+
         private
 
         def by = choice(:by, BY.keys, :class)
@@ -82,6 +85,21 @@ module Memprof
             where: Filter.all("#{by} in #{first}..#{last}", text(:where))
           }
         end
+      end
+
+      # `/heaps/1/classes`: the histogram by class, the first question of most.
+      class Classes < Groups
+        at "/heaps/:heap/classes", title: "Classes", menu: "Classes", order: 28, assets: %w[filter.js]
+
+        def title = self.class.title
+
+        def view = "groups"
+
+        def by_choice? = false
+
+        private
+
+        def by = :class
       end
     end
   end
