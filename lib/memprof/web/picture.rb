@@ -7,7 +7,7 @@ module Memprof
     # A picture of a page as an SVG file of its own: without links, with the colors of the light scheme, in
     # CSS that viewers other than browsers read, too.
     class Picture
-      SHEETS = %w[style.css flame.css graph.css records.css].freeze
+      SHEETS = %w[style.css flame.css graph.css records.css diff.css].freeze
       # What the sheets say about pictures. Selectors for pointers, and everything else, are left out.
       SELECTOR = /\A(?:svg text|\.(?:chart|treemap|icicle|graph|timeline|h\d)\b[^:]*)\z/
       PROPERTIES = %w[fill stroke stroke-width font font-size opacity paint-order].freeze
@@ -59,7 +59,7 @@ module Memprof
 
         def resolved(value, known)
           while (name = value[/var\((--[\w-]+)\)/, 1])
-            value = value.gsub("var(#{name})", known.fetch(name))
+            value = value.gsub("var(#{name})", known.fetch(name, "none"))
           end
           value.gsub(/hsl\(([\d.]+) ([\d.]+)% ([\d.]+)%\)/) { rgb($1.to_f, $2.to_f / 100, $3.to_f / 100) }
         end
