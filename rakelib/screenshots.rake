@@ -16,10 +16,10 @@ class Screenshots
     "overview" => "/heaps/2/", "leaks" => "/heaps/2/leaks", "object" => "/heaps/2/objects/:page",
     "flame" => "/heaps/2/flame", "graph" => "/heaps/2/graph/:object",
     "groups" => "/heaps/2/groups?by=generation",
-    "compare" => "/diff?a=1&b=2", "requests" => "/traces/1", "allocations" => "/tracked/2/flame",
-    "boot" => "/boots/4",
-    "malloc" => "/malloc/3?sort=leaked", "malloc-flame" => "/malloc/3/flame",
-    "malloc-line" => "/malloc/3/line?:line"
+    "compare" => "/diff?a=1&b=2", "requests" => "/traces/1", "allocations" => "/tracked/1/flame",
+    "boot" => "/boots/1",
+    "malloc" => "/malloc/1?sort=leaked", "malloc-flame" => "/malloc/1/flame",
+    "malloc-line" => "/malloc/1/line?:line"
   }.freeze
   # Other settings: dark scheme, and a phone.
   OTHERS = {
@@ -51,7 +51,7 @@ class Screenshots
     page = address(".card p a", "Page")
     @tab.go("#{@stage.dumps}/heaps/2/objects/#{page}")
     object = address("main a", "Hash")
-    @tab.go("#{@stage.dumps}/malloc/3?sort=leaked")
+    @tab.go("#{@stage.dumps}/malloc/1?sort=leaked")
     line = @tab.evaluate("document.querySelector('td a[href*=\"/line?\"]').href")[/\?(.*)/, 1]
     { ":object" => object, ":page" => page, ":line" => line }
   end

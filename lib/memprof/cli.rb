@@ -51,9 +51,9 @@ module Memprof
       MallocPreload: "malloc_preload",
       MallocRecording: "malloc_recording", ManPage: "man_page", Objects: "objects", Options: "options",
       Overview: "overview", Page: "page", Pager: "pager", ProcessCopy: "process_copy",
-      ProcessFacts: "process_facts", Program: "program", Reports: "reports", Suggestion: "suggestion",
-      Target: "target", Targets: "targets", Terminal: "terminal", VerdictText: "verdict_text",
-      Watch: "watch"
+      ProcessFacts: "process_facts", Program: "program", ReportFile: "report_file", Reports: "reports",
+      Suggestion: "suggestion", Target: "target", Targets: "targets", Terminal: "terminal",
+      VerdictText: "verdict_text", Watch: "watch"
     }.each { |name, file| autoload(name, "#{__dir__}/cli/#{file}") }
 
     # Runs a command line.

@@ -201,7 +201,7 @@ RSpec.describe "memprof web in a browser" do
     expect(texts("header [aria-current]")).to include("Compare")
     tab.follow(link("/^new$/", ".legend"))
     expect(texts("tbody .place, tbody a").join).to include("app.rb:")
-    { "/traces/1" => "Requests", "/tracked/2/flame" => "Allocations", "/heaps/2/classes/Page" => "Classes" }
+    { "/traces/1" => "Requests", "/tracked/1/flame" => "Allocations", "/heaps/2/classes/Page" => "Classes" }
       .each do |path, mark|
         visit(path)
         expect(texts("nav.menu [aria-current]")).to eq([mark])

@@ -276,7 +276,7 @@ module Memprof
         flag("-f, --format FORMAT", words(*FORMATS), LISTS => [nil, :text]),
         flag("-f, --format FORMAT", words(*COMPARISONS),
           "diff" => ["text, json, csv, markdown; reports: github, junit", :text]),
-        flag("-f, --format FORMAT", words { Export::FORMATS.keys },
+        flag("-f, --format FORMAT", words { [*Export::FORMATS.keys, :report] },
           "export" => "see below (default: by the extension of OUT)"),
         flag("-f, --format FORMAT", words(:text, :json, :markdown), "core" => [nil, :text]),
         flag("--json", Flag::Switch.new(:format, :json),
@@ -313,7 +313,9 @@ module Memprof
         # The server for language models.
         flag("--allow", ON,
           "mcp" => "also look into running processes (verdict, dump, attach) and run commands"),
-        flag("--values", ON, "mcp" => "show contents of strings when a call asks for them"),
+        flag("--values", ON,
+          "mcp" => "show contents of strings when a call asks for them",
+          "export" => "report: show contents of strings"),
 
         # The page.
         flag("--bind ADDRESS", TEXT, "web" => ["listen on this address", "127.0.0.1"]),

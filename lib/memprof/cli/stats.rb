@@ -42,7 +42,8 @@ module Memprof
         [
           [["leaks", file], "what retains most of it"],
           [["histogram", file], "all classes"],
-          [["top", file], "the largest objects"]
+          [["top", file], "the largest objects"],
+          [["web", file], "the same in a browser"]
         ]
       end
     end

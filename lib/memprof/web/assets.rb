@@ -24,6 +24,8 @@ module Memprof
       class << self
         def path(name) = by_name.fetch(name).path
 
+        def text(name) = by_name.fetch(name).text
+
         def response(request)
           return unless request.verb == "GET" && request.path.start_with?(PREFIX)
 

@@ -36,6 +36,10 @@ module Memprof
       end
 
       def assets = ["records.css", *super]
+
+      private
+
+      def command_line(verb, **options) = super(verb, record.path, **options)
     end
   end
 end

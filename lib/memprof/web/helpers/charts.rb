@@ -63,6 +63,7 @@ module Memprof
 
         # Retained sizes of the dominator tree's branches, level by level, as far as there is room.
         def treemap(branches, rest)
+          rows_of_branches(branches)
           parts = branches.map { |branch| [branch[:sum], branch] }
           parts << [rest, nil] if rest.positive?
           boxes = Treemap.layout(parts, 0, 0, WIDTH, MAP_HEIGHT).map { |box, branch| block(box, branch) }
@@ -133,13 +134,14 @@ module Memprof
           lines, values = axis(most, upper, &words)
           inner = Html.tag(:svg, parts, y: LINE, width: "100%", height: height, viewBox: "0 0 1200 #{height}",
             preserveAspectRatio: "none")
-          Html.tag(:svg, lines, inner, values, class: "timeline", width: "100%", height: height + LINE,
-            role: role, data_seconds: seconds, aria_label: label)
+          drawing(Html.tag(:svg, lines, inner, values, class: "timeline", width: "100%", height: height + LINE,
+            role: role, data_seconds: seconds, aria_label: label))
         end
 
         # A group rather than an image, so that its links are reachable.
         def picture(parts, height, style, label, role: "group")
-          Html.tag(:svg, parts, width: "100%", height: height, class: style, role: role, aria_label: label)
+          drawing(Html.tag(:svg, parts, width: "100%", height: height, class: style, role: role,
+            aria_label: label))
         end
 
         def one_bar(row, name, (left, step), share)

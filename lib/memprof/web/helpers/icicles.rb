@@ -19,8 +19,9 @@ module Memprof
           whole = boxes.first&.total
           drawn = boxes.map { |box| frame(box, yield(box), frame_title(box, whole, unit)) }
           deepest = boxes.map(&:depth).max.to_i
-          Html.tag(:svg, drawn, class: "icicle", width: "100%", height: (deepest + 1) * ROW, role: "group",
-            aria_label: "Flame graph", data_unit: unit, **attributes)
+          rows_of_frames(boxes, unit)
+          drawing(Html.tag(:svg, drawn, class: "icicle", width: "100%", height: (deepest + 1) * ROW,
+            role: "group", aria_label: "Flame graph", data_unit: unit, **attributes))
         end
 
         # Where a frame of retained memory leads: to the one object, or its class.
@@ -38,6 +39,15 @@ module Memprof
         end
 
         private
+
+        def rows_of_frames(boxes, unit)
+          rows_of_picture(boxes) do |t|
+            t.column("Level", :count, :level) { |box| box.depth }
+              .column("Frame", :name, :frame) { |box| box.name }
+              .column("Total", unit == :bytes ? :bytes : :count, :total) { |box| box.total }
+              .columns(:count) { |box| box.objects }
+          end
+        end
 
         def frame(box, target, title)
           text = Html.tag(:text, box.name, x: 4, y: 13) if box.width > READABLE

@@ -48,12 +48,12 @@ module Memprof
           return Html.new if rows.empty?
 
           all = rows.first.key?(:requests)
-          listed = table(rows) do |t|
+          listed = table(rows, name: "SQL statements") do |t|
             t.columns(:n_plus_one, kind: (:name unless all)) { |row| repeated(row[:n_plus_one]) }
             t.columns(:queries)
             t.columns(:requests) if all
-            t.columns(:seconds) { |row| Units.short_seconds(row[:time]) }
-              .columns(:slowest) { |row| Units.short_seconds(row[:slowest]) }
+            t.columns(:seconds) { |row| duration(row[:time]) }
+              .columns(:slowest) { |row| duration(row[:slowest]) }
               .columns(:sql) { |row| short(Printable.line(row[:sql]), SQL) }
               .columns(:caller) { |row| short(Printable.line(row[:caller])) }
           end
@@ -76,7 +76,7 @@ module Memprof
         def lines_table(rows, more = 0)
           return Html.new if rows.empty?
 
-          listed = table(rows) do |t|
+          listed = table(rows, name: "Lines that allocate most objects") do |t|
             t.columns(:count, as: :objects).columns(:bytes)
             t.columns(:requests) if rows.first.key?(:requests)
             t.columns(:class) { |row| short(Printable.line(row[:class])) }

@@ -24,6 +24,12 @@ module Memprof
 
         def breadcrumbs = [["Heaps", "/heaps"]]
 
+        def command
+          return if entries.size < 2
+
+          command_line("diff", *entries.map(&:file), by: text(:by), where: text(:where))
+        end
+
         def assets = ["diff.css"]
 
         private
@@ -97,10 +103,12 @@ module Memprof
         def entry = change == "gone" ? entries[0] : super
 
         def data
-          answer = ask(:objects, change: change, sort: sort, limit: EACH, offset: (number - 1) * EACH)
+          answer = ask(:objects, change: change, sort: sort, limit: each, offset: (number - 1) * each)
           existing(answer[:objects], number)
           answer
         end
+
+        def each = rows_each(EACH)
 
         def change = choice(:change, CHANGES, "new")
 

@@ -16,6 +16,8 @@ module Memprof
 
         def value = choice(:value, VALUES, "peak")
 
+        def command = command_line("malloc", **part)
+
         def range = part_of_time("the start")
 
         # Parameters that links to other pages of the same time range carry.
@@ -56,6 +58,8 @@ module Memprof
       class RecordingFlame < RecordingPage
         at "/malloc/:id/flame", title: "malloc by call stack", assets: %w[flame.js flame.css]
 
+        def command = command_line("malloc", tree: true, value: value, **part)
+
         def data
           flame = flame_of(record)
           flame = Frames.difference(flame_of(earlier), flame) if earlier
@@ -88,6 +92,8 @@ module Memprof
         at "/malloc/:id/line"
 
         def title = Paths.short(location)
+
+        def command = command_line("malloc", callers: true, value: value, **part)
 
         def data
           summary = content.summary(**chosen)
