@@ -32,11 +32,13 @@ module Memprof
         Column = Struct.new(:heading, :kind, :order, :sentence, :content)
         private_constant :Column
 
-        def initialize(view, rows, sorted: nil, empty: "None.")
+        # A table with an `id` is there without rows, too: a script fills it.
+        def initialize(view, rows, sorted: nil, empty: "None.", id: nil)
           @view = view
           @rows = rows
           @sorted = sorted.to_s
           @empty = empty
+          @id = id
           @columns = []
         end
 
@@ -60,12 +62,12 @@ module Memprof
         end
 
         def to_html
-          return Html.tag(:p, @empty, class: "empty") if @rows.empty?
+          return Html.tag(:p, @empty, class: "empty") if @rows.empty? && !@id
 
           head = Html.tag(:thead, Html.tag(:tr, @columns.map { |column| heading(column) }))
           rows = @rows.map { |row| Html.tag(:tr, @columns.map { |column| cell(column, row) }) }
           body = Html.tag(:tbody, rows)
-          Html.tag(:div, Html.tag(:table, head, body), class: "scroll")
+          Html.tag(:div, Html.tag(:table, head, body, id: @id), class: "scroll")
         end
 
         private
