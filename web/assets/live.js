@@ -12,7 +12,7 @@
   const { bytes, count, time } = liveCharts;
   const charts = new liveCharts(document.getElementById("charts"));
   const samples = [], ledgers = [], first = new Map();
-  let since = 0, others = 0, timer = null, paused = false, asking = false, asked = 0;
+  let since = 0, others = 0, timer = null, paused = false, asking = false, asked = 0, left = false;
 
   // What an action has done is said once: a reload shows the page as it is then.
   const here = new URL(location.href);
@@ -65,6 +65,7 @@
   }
 
   function growth(row, key) {
+    if (first.size > 5000) first.clear();
     if (!first.has(key)) first.set(key, row.size);
     const change = row.size - first.get(key);
     return change === 0 ? "" : `${change > 0 ? "+" : "-"}${bytes(Math.abs(change))}`;
@@ -192,11 +193,12 @@
     asked = Date.now();
     try {
       const address = `${page.dataset.from}?since=${since}&pid=${page.dataset.pid}`;
-      const answer = await fetch(address, { cache: "no-store", redirect: "error", signal: AbortSignal.timeout(PATIENCE) });
-      if (!answer.ok) stop(`The server answered ${answer.status}.`);
+      const answer = await fetch(address, { cache: "no-store", redirect: "manual", signal: AbortSignal.timeout(PATIENCE) });
+      if (answer.type === "opaqueredirect") stop("The server redirects to another page.");
+      else if (!answer.ok) stop(`The server answered ${answer.status}.`);
       else take(await answer.json());
     } catch {
-      stop("The server does not answer.");
+      if (!left) stop("The server does not answer."); // else the browser has called it off
     }
     asking = false;
     plan();
@@ -205,7 +207,7 @@
   // Another worker may have answered: then this one is looked for at once.
   function plan() {
     clearTimeout(timer);
-    if (paused || asking) return;
+    if (paused || asking || left) return;
     const wait = document.hidden ? HIDDEN : others ? AGAIN : EVERY;
     timer = setTimeout(ask, Math.max(0, asked + wait - Date.now()));
   }
@@ -219,7 +221,7 @@
     plan();
   });
   document.addEventListener("visibilitychange", plan);
-  addEventListener("pagehide", () => { clearTimeout(timer); paused = true; });
-  addEventListener("pageshow", (event) => { if (event.persisted && button.textContent === "Pause") { paused = false; plan(); } });
+  addEventListener("pagehide", () => { left = true; plan(); });
+  addEventListener("pageshow", () => { left = false; plan(); });
   ask();
 })();
