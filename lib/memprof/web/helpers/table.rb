@@ -42,13 +42,15 @@ module Memprof
 
         attr_reader :name
 
-        # `name` is that of the export, if the heading comes later.
-        def initialize(view, rows, sorted: nil, empty: "None.", name: nil)
+        # `name` is that of the export, if the heading comes later. A table with an `id` is there without rows,
+        # too: a script fills it.
+        def initialize(view, rows, sorted: nil, empty: "None.", name: nil, id: nil)
           @view = view
           @rows = rows
           @name = name
           @sorted = sorted.to_s
           @empty = empty
+          @id = id
           @columns = []
         end
 
@@ -75,12 +77,12 @@ module Memprof
         def size = @rows.size
 
         def to_html
-          return Html.tag(:p, @empty, class: "empty") if @rows.empty?
+          return Html.tag(:p, @empty, class: "empty") if @rows.empty? && !@id
 
           head = Html.tag(:thead, Html.tag(:tr, @columns.map { |column| heading(column) }))
           rows = @rows.map { |row| Html.tag(:tr, @columns.map { |column| cell(column, row) }) }
           body = Html.tag(:tbody, rows)
-          Html.tag(:div, Html.tag(:table, head, body), class: "scroll")
+          Html.tag(:div, Html.tag(:table, head, body, id: @id), class: "scroll")
         end
 
         # The rows with exact numbers, below the names of the columns; without columns that have nothing but
