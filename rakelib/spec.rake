@@ -104,16 +104,6 @@ end
 desc "Run the specs (SPEC=path/to_spec.rb:12 for one, SPEC_OPTS for more)"
 task(:spec) { rspec(*ENV.fetch("SPEC", "").split) }
 
-desc "Run the specs in two processes at once: those of spec/memprof, and the others"
-task("spec:halves") do
-  others = Dir["spec/**/*_spec.rb"].sort.reject { |file| file.start_with?("spec/memprof/") }
-  halves = ["spec/memprof", others.join(" ")].map do |files|
-    spawn(RbConfig.ruby, "-S", "rake", "--quiet", "spec", "SPEC=#{files}")
-  end
-  failed = halves.reject { |pid| Process.wait2(pid).last.success? }
-  abort if failed.any?
-end
-
 desc "Run the specs tagged gc_stress with a garbage collection at every allocation"
 task("spec:gc_stress") do
   rspec("--tag", "gc_stress", *ENV.fetch("SPEC", "").split, env: { "GC_STRESS" => "1" })

@@ -313,7 +313,8 @@ RSpec.describe Memprof do
       expect([stderr, running, libraries.size]).to eq(["memprof\n", "false", 1])
       expect(files - libraries).to match_array(%w[
         memprof.rb memprof/api.rb memprof/clock.rb memprof/compat.rb memprof/errors.rb
-        memprof/internal_classes.rb memprof/loading.rb memprof/located.rb memprof/lock.rb memprof/native.rb memprof/output.rb
+        memprof/internal_classes.rb memprof/loading.rb memprof/located.rb memprof/lock.rb memprof/native.rb
+        memprof/output.rb
         memprof/paint.rb memprof/paths.rb memprof/printable.rb memprof/report.rb memprof/screen_width.rb
         memprof/session.rb memprof/support.rb memprof/tracing.rb memprof/units.rb memprof/version.rb
         memprof/report/filter.rb memprof/report/groups.rb memprof/report/site.rb

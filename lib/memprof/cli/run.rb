@@ -28,8 +28,8 @@ module Memprof
         program does not use, such as URG. memprof passes signals on to the command.
 
         With --after-boot tracking starts in each process at its first request (puma,
-        unicorn, webrick), RSpec example, test (Minitest, test-unit), Sidekiq job or Rake
-        task (after the task environment, which boots Rails), at the code of rails
+        unicorn, webrick), RSpec example, test (Minitest, test-unit), Sidekiq job or
+        Rake task (after the task environment, which boots Rails), at the code of rails
         runner, or when the program calls Memprof.booted.
 
         With --peak the report begins with the moment of peak memory use: which lines
