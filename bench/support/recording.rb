@@ -58,7 +58,27 @@ class Recording
     end
     places.select! { |_, place| largest(place) >= LEAST }
     places = places.max_by(MOST) { |_, place| largest(place) * mean(place) }
-    { steps: app_steps, sites: places.map { |site, place| [*name(*site), mean(place), lifetimes(place)] } }
+    sites = places.map { |site, place| [*name(*site), mean(place), Recording.pack(lifetimes(place))] }
+    { steps: app_steps, sites: sites }
+  end
+
+  # Columns of small numbers, which compress well.
+  def self.pack(lifetimes)
+    last = 0
+    columns = lifetimes.sort.map do |born, gone, count|
+      since = born - last
+      last = born
+      [since, gone - born, count]
+    end
+    columns.transpose.map { |numbers| numbers.pack("w*") }
+  end
+
+  def self.unpack(columns)
+    born = 0
+    columns.map { |text| text.unpack("w*") }.transpose.map do |since, steps, count|
+      born += since
+      [born, born + steps, count]
+    end
   end
 
   private

@@ -51,11 +51,11 @@ RSpec.describe Memprof::Agent::Trends do
 
   it "adds up the workers of a service, so that a leak too small for one is named" do
     workers = Array.new(8) { trends }
-    said = run(workers, 0..70, step: 0.1)
+    said = run(workers, 0..70, step: 0.22)
     expect(said.map(&:workers)).to eq([[8, 8]])
     expect(workers.map { |each| each.leaks.size }).to include(1)
     FileUtils.rm_rf(directory)
-    expect(run(trends, 0..70, step: 0.1)).to be_empty
+    expect(run(trends, 0..70, step: 0.22)).to be_empty
   end
 
   it "keeps services and releases apart" do

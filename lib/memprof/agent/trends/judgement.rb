@@ -11,7 +11,8 @@ module Memprof
       # the load rises, that looks like a leak by the clock on the wall. So work has a clock of its own: the
       # objects that the processes have allocated. All of this must hold in a window of hours:
       #
-      # 1. The gain is large.
+      # 1. The gain is large, in all workers and in each. A buffer that fills evenly looks like a leak until
+      #    it is full, so a gain must be larger than most buffers.
       # 2. Per allocated object, the second half of the window gains as much as the first, beyond doubt, and
       #    the window as much as the time before. Or each eighth gains the same per hour.
       # 3. The window begins near the maximum of the time before. What grows back to where it was yesterday
@@ -21,29 +22,37 @@ module Memprof
       # 5. The window begins after the warm-up of the process, and each third of it has a major GC: objects
       #    that are old remain until then, though nothing retains them.
       class Judgement
-        # Hours. Without ages only the long windows count.
+        # Hours. Shorter windows would be the flank of a morning; longer ones do not fit into the table.
         WINDOWS = [5, 6, 8, 12, 16, 20].freeze
+        # Hours without ages: more than a day's rise of load lasts.
         WITHOUT_AGES = 16
-        # Parts of a window.
+        # Parts of a window, for halves and for eighths: 20 minutes in the shortest, as old points are apart.
         SEGMENTS = 16
         EIGHTHS = 8
-        # Bytes in all workers.
+        # Bytes in all workers: less harms no host.
         LEAST = 32 << 20
-        # Shares that are as much: of the first half with its standard errors, and of the time before.
+        # Bytes for each worker in which a site grows. It is as much as the shortest window permits: a leak of
+        # 20 MiB/h in eight workers gains 12.5 MiB in each.
+        LEAST_EACH = 12 << 20
+        # The second half gains as much as the first if it has this share of it, with so many standard errors
+        # to spare. Chance does that in one of 4,000 windows. A cache that is a fifth full does not.
         PACE = 0.9
         PACE_SIGMAS = 3.5
+        # The same for the window and the time before. It is longer, and has more than one load.
         FORMER_PACE = 0.85
         FORMER_SIGMAS = 2
-        # The share of the second half that the first must have: a step does not.
+        # The share of the second half that the first must have: a step has all of its gain in one half.
         BEGUN = 0.5
-        # How far an eighth may be from the mean.
+        # How far an eighth may be from the mean: three errors of sampling of 20 MiB/h in small objects.
         UNEVEN = 0.08
-        # Shares: of the maximum before, of the age that the gain would have, and of that which all would.
+        # The share of the maximum before: less was there already.
         HIGH = 0.8
+        # Shares of the age that the gain would have if nothing was freed, which garbage blurs, and of the
+        # age that all would have: beside much that is replaced, the age of a small gain is not seen.
         GAIN_AGES = 0.75
         ALL_AGES = 0.35
-        private_constant :WINDOWS, :WITHOUT_AGES, :SEGMENTS, :EIGHTHS, :LEAST, :PACE, :PACE_SIGMAS,
-          :FORMER_PACE, :FORMER_SIGMAS, :BEGUN, :UNEVEN, :HIGH, :GAIN_AGES, :ALL_AGES
+        private_constant :WINDOWS, :WITHOUT_AGES, :SEGMENTS, :EIGHTHS, :LEAST, :LEAST_EACH, :PACE,
+          :PACE_SIGMAS, :FORMER_PACE, :FORMER_SIGMAS, :BEGUN, :UNEVEN, :HIGH, :GAIN_AGES, :ALL_AGES
 
         # What one worker observed of a site: `settled` is when its warm-up was over, nil if it is not yet;
         # `times` are those of the {SeriesTable::Series}, `majors` the number of major GCs until then (nil if
@@ -83,7 +92,7 @@ module Memprof
           return if tracks.empty?
 
           window = Window.new(tracks, from, @now)
-          return if window.gain < LEAST
+          return if window.gain < [LEAST, LEAST_EACH * window.growing].max
           return unless window.ages ? ageing?(window) : hours >= WITHOUT_AGES
           return unless leaking?(window, former(tracks, from))
 

@@ -57,6 +57,12 @@ RSpec.describe Memprof::Agent::Trends::Judgement do
     expect(growth.growing).to be >= 7
   end
 
+  it "does not accuse what may be a buffer in each of many workers, until it is larger than most" do
+    small = ->(hours) { verdict(leak(hours, workers: 8) { |hour| 1.5 * mib * hour }) }
+    expect(small.call(7)).to be_nil
+    expect(small.call(9).hours).to eq(8)
+  end
+
   it "counts the workers in which it grows" do
     tracks = leak(7, workers: 2) { |hour| 5.0 * mib * hour } + leak(7, workers: 3) { 0.6 * mib }
     growth = verdict(tracks)
