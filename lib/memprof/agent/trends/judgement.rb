@@ -160,7 +160,7 @@ module Memprof
           def self.at_times(times, values, wanted)
             return [0.0] * wanted.size unless values
 
-            at = 0
+            at = ((times.bsearch_index { |time| time > wanted.first } || 0) - 1).clamp(0, times.size - 1)
             wanted.map do |time|
               at += 1 while at < times.size - 2 && times[at + 1] <= time
               a = values[at] || 0.0
@@ -170,20 +170,19 @@ module Memprof
             end
           end
 
-          attr_reader :bytes
-
           def initialize(tracks, from, to)
             @tracks = tracks
             @length = to - from
             @times = Array.new(SEGMENTS + 1) { |index| from + @length * index / SEGMENTS }
-            @each = tracks.map { |track| at_times(track.times, track.series&.bytes) }
-            @bytes = sums(@each)
           end
 
-          def gain = @bytes.last - @bytes.first
+          # Of both ends alone, as most windows gain too little.
+          def gain = @gain ||= gains.sum
+
+          def bytes = @bytes ||= sums(@tracks.map { |track| at_times(track.times, track.series&.bytes) })
 
           # The standard error of the gain.
-          def error = @error ||= Math.sqrt([sampling.sum, variance(@bytes, @times)].max)
+          def error = @error ||= Math.sqrt([sampling.sum, variance(bytes, @times)].max)
 
           # The sum of bytes times age; nil if that is unknown.
           def ages
@@ -197,17 +196,17 @@ module Memprof
           end
 
           # The gain of each part.
-          def rises(parts) = split(@bytes, parts).map { |bytes| bytes.last - bytes.first }
+          def rises(parts) = split(bytes, parts).map { |part| part.last - part.first }
 
           # The {Rate} of each part; that of a part without work is unknown, which no rate is at least.
           def rates(clock, parts)
             ticks = clock == :work ? work : @times
-            split(@bytes, parts).zip(split(ticks, parts)).map do |bytes, times|
-              rise = bytes.last - bytes.first
+            split(bytes, parts).zip(split(ticks, parts)).map do |part, times|
+              rise = part.last - part.first
               passed = times.last - times.first
               next Rate.new(Float::NAN, Float::NAN) unless passed.positive?
 
-              variance = [variance(bytes, times), rise.abs * weight].max
+              variance = [variance(part, times), rise.abs * weight].max
               Rate.new(rise / passed, variance / passed**2)
             end
           end
@@ -217,14 +216,20 @@ module Memprof
 
           def bytes_over_time = over_time(0)
 
-          def gain_over_time = over_time(@bytes.first)
+          def gain_over_time = over_time(bytes.first)
 
           # Workers that have a good part of an equal share.
-          def growing
-            @each.count { |bytes| bytes.last - bytes.first >= gain / @each.size / 4 }
-          end
+          def growing = gains.count { |each| each >= gain / gains.size / 4 }
 
           private
+
+          # Of each worker.
+          def gains
+            @gains ||= @tracks.map do |track|
+              first, last = at_times(track.times, track.series&.bytes, [@times.first, @times.last])
+              last - first
+            end
+          end
 
           def work = @work ||= sums(@tracks.map { |track| at_times(track.times, track.allocated) })
 
@@ -252,11 +257,11 @@ module Memprof
           end
 
           # The bytes that a sample stands for.
-          def weight = @bytes.last.positive? ? sampling.last / @bytes.last : 0.0
+          def weight = bytes.last.positive? ? sampling.last / bytes.last : 0.0
 
           def over_time(base)
             segment = @length / SEGMENTS
-            @bytes.each_cons(2).sum { |a, b| (a + b) / 2 - base } * segment
+            bytes.each_cons(2).sum { |a, b| (a + b) / 2 - base } * segment
           end
 
           def sums(rows) = rows.transpose.map(&:sum)
