@@ -43,7 +43,7 @@ module Memprof
     # The building blocks of the commands.
     {
       Arrival: "arrival", Attachment: "attachment", BootPage: "boot_page",
-      Collection: "collection", Command: "command", Comparing: "comparing",
+      Command: "command", Comparing: "comparing",
       ComparisonOptions: "comparison_options", Defaults: "defaults", DumpSeries: "dump_series",
       Dumping: "dumping", ExitStatus: "exit_status", Flag: "flag", Flags: "flags",
       ForeignFiles: "foreign_files", GrowthRows: "growth_rows",
