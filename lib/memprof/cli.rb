@@ -81,8 +81,12 @@ module Memprof
 
     # Options may also come before the targets, unless they are those of the old command line.
     def self.start_option(arguments, terminal)
-      found = Targets.verb_behind_options(arguments) unless Compat::Uploader.options?(arguments)
-      found ? command(found, terminal).start(arguments) : Compat::Uploader.new(terminal).start(arguments)
+      return Compat::Uploader.new(terminal).start(arguments) if Compat::Uploader.options?(arguments)
+
+      found = Targets.verb_behind_options(arguments)
+      raise UsageError, "invalid option: #{arguments.first}; see `memprof --help`" unless found
+
+      command(found, terminal).start(arguments)
     end
     private_class_method :start_verb, :start_option
 

@@ -11,9 +11,9 @@ module Memprof
       DETAILS = <<~TEXT
         Loads memprof into a process. --track prints the objects that are allocated from
         now on and still live at the end, most first, as `memprof stats` does. --malloc
-        prints the lines whose memory from malloc is live then. --eval prints what the
-        code in FILE returns. Before it counts, the process runs a full GC, so that
-        garbage does not count as live.
+        prints the lines whose malloc'ed memory is still live. --eval prints what the
+        code in FILE returns. The process runs a full GC first, so that garbage does not
+        count as live.
 
         With --malloc and --output memprof writes a recording instead, with calling
         frames, which `memprof malloc FILE` and `memprof web FILE` show.

@@ -147,18 +147,21 @@ module Memprof
         end
       end
 
-      # A class, or none. A command in its place is meant to be traced.
-      class Traced < Reader
+      # Names of classes, one more each time.
+      class ClassName < Reader
         # What names of classes, and of the VM's internal objects, begin with.
-        CLASS = /\A(?:#?<|\p{Lu}|\p{Lt})/
-        private_constant :CLASS
+        NAME = /\A(?:#?<|\p{Lu}|\p{Lt})/
+        private_constant :NAME
 
-        def expected = "a class; to trace what a command does: --trace -- COMMAND"
+        # Whether this can be the name of a class.
+        def self.===(text) = NAME.match?(Printable.utf8(text))
 
-        def read(name) = name.nil? || (name if CLASS.match?(Printable.utf8(name)))
+        def expected = "a class, such as String or <array>"
+
+        def read(name) = (name if self.class === name)
 
         def store(options, key, name)
-          name == true ? options[:tracing] = true : (options[key] ||= []) << name
+          (options[key] ||= []) << name
         end
       end
 

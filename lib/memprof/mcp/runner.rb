@@ -9,7 +9,8 @@ module Memprof
     class Runner
       HOW = "This server may not look into running processes or start commands. Its user can allow it: in " \
             "the client's settings, start it as `memprof mcp --allow`."
-      NO_VALUES = "This server shows no values. Its user can change that: start it as `memprof mcp --values`."
+      NO_VALUES = "This server shows no values. Its user can change that: start it as " \
+                  "`memprof mcp --show-contents`."
       BETWEEN = 1 # seconds between two reports of progress
       private_constant :BETWEEN
 
