@@ -28,7 +28,7 @@ module Memprof
         number if range.cover?(number)
       end
 
-      # What is wrong with a secret does not show it.
+      # An error about a secret does not show it.
       def self.secret(text)
         text.length < 8 ? raise(UsageError, "invalid --token; expected at least 8 characters") : text
       end
@@ -70,7 +70,7 @@ module Memprof
       def self.words(*words, &of_another) = Flag::Words.new(&(of_another || -> { words }))
       private_class_method :words
 
-      # Of the answers that have rows.
+      # The formats of answers that have rows.
       FORMATS = %i[text json csv markdown].freeze
       COMPARISONS = [*FORMATS, :github, :junit].freeze
       HEAPS = "memory leaks top histogram query show path tree diff export stats dups slots subset console"

@@ -32,7 +32,7 @@ module Memprof
         end
       end
 
-      # What objects are sorted by, if no other column shows it.
+      # The value that objects are sorted by, if no other column shows it.
       def extra
         sort = @options[:sort]
         sort unless [nil, :retained, :size, :address].include?(sort)

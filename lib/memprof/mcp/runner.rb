@@ -33,7 +33,7 @@ module Memprof
           @progress.call(@count += 1, Answer.name(message))
         end
 
-        # What it printed, then what it remarked.
+        # Its output, then its warnings.
         def text = [@out, @err].map { |io| Printable.utf8(io.string.dup).gsub(/^memprof: /, "") }
       end
 
@@ -82,7 +82,7 @@ module Memprof
         raise e.class, named(e.message, arguments)
       end
 
-      # What no command answers.
+      # Tools that are not commands.
       def own(tool, arguments, terminal)
         document, page, steps = tool.verb.new(terminal).call(arguments)
         text = [page.to(:text), *terminal.text].join

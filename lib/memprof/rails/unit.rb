@@ -5,7 +5,7 @@ require_relative "../clock"
 
 module Memprof
   module Rails
-    # What one action or job cost. Ruby counts objects per process, so they are known only if no other action
+    # The cost of one action or job. Ruby counts objects per process, so they are known only if no other action
     # or job ran in the process at any time in between; otherwise they are nil. GC pauses all threads, so its
     # time is always known.
     class Unit
