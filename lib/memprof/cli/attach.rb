@@ -89,7 +89,7 @@ module Memprof
 
         request = request()
         attachment = Attachment.new(target, ProcessCopy.new(target).library, @terminal)
-        announce(target, "loads memprof when its VM next looks for interrupts, ")
+        announce(target, "loads memprof at its next interrupt check, ")
         seconds = option(:timeout)
         work = @mode == :eval ? Float::INFINITY : duration + SLACK
         answer = attachment.run(request, seconds: seconds, work: work, file: file)
