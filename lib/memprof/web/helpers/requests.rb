@@ -83,7 +83,7 @@ module Memprof
               .columns(:site) { |row| short(Printable.line(row[:location])) }
           end
           rest = Html.tag(:p, "#{count(more)} more lines") if more.positive?
-          Html.tag(:section, Html.tag(:h2, "Lines that allocate most objects"), listed, rest)
+          Html.tag(:section, Html.tag(:h2, "Lines that allocate the most objects"), listed, rest)
         end
 
         private

@@ -66,7 +66,7 @@ RSpec.describe "recordings of malloc in Memprof::Web" do
     expect(leaks.first).to include(location: line(3), leaked_bytes: about(300_000))
     expect(json("/malloc/1?location=app.rb:4")[:rows].map { |row| row[:location] }).to eq([line(4)])
     page = ask(app, "/malloc/1?sort=allocated")
-    expect(page.body).to include("At most", "Consumption over time", "Sizes")
+    expect(page.body).to include("Peak: ", "Memory over time", "Sizes")
     expect(page.links).to include(a_string_matching(%r{\A/malloc/1/line\?at=.*app\.rb%3A3&value=allocated\z}))
     expect(ask(app, "/malloc").location).to eq("/malloc/1")
   end

@@ -53,7 +53,7 @@ RSpec.describe "tracked allocations in Memprof::Web" do
     expect(json("/tracked/1")[:internal]).to include(retained_objects: 3, allocated_bytes: 120)
     expect(classes.call("&internal=yes")).to eq(%w[<array> <callcache> String])
     expect(ask(app, "/tracked/1").body)
-      .to include("Excluded: objects internal to the VM, 120 B retained bytes, 3 retained")
+      .to include("Excluded: VM-internal objects, 120 B retained bytes, 3 retained")
   end
 
   it "draws the stacks" do
