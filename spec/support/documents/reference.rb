@@ -11,6 +11,8 @@ module Documents
 
     FIRST_ROWS = /\Athe first N\b[\w ]*(?= \(default: \d+\)\z)/
 
+    EXAMPLE = /, such as \d\w+/
+
     NOTE = "<!-- written by `rake docs:reference` -->"
 
     COLUMNS = <<~MARKDOWN
@@ -102,13 +104,16 @@ module Documents
 
       def own_rows(effects) = effects.map { |name, ((sentence))| open_row(name, sentence) }.join
 
-      # What an option does, and for which commands. Help has the name of the rows.
+      # What an option does, and for which commands.
       def effects(flags)
         does = flags.flat_map do |flag|
-          flag.verbs.map { |verb| [verb, flag.sentence(verb).sub(FIRST_ROWS, "the first N rows")] }
+          flag.verbs.map { |verb| [verb, shorter(flag.sentence(verb))] }
         end
         does.group_by(&:last).map { |sentence, same| [sentence, commands(same.map(&:first))] }
       end
+
+      # Help has more room: for the name of the rows, for an example of a value.
+      def shorter(sentence) = sentence.sub(FIRST_ROWS, "the first N rows").sub(EXAMPLE, "")
 
       def commands(verbs)
         return "all" if verbs == Memprof::CLI::VERBS.keys
