@@ -62,7 +62,6 @@ RSpec.describe "memprof web in a browser, with something to change" do
     @stage.app.ask("collect")
     tab.wait("see it grow", "/^\\+/.test(#{site}.cells[1].innerText)")
     expect(tab.evaluate("[#{site}.rowIndex, Number(#{site}.cells[2].innerText)]")).to match([1, be > before])
-    expect(tab.evaluate("#{site}.cells[4].innerText")).to match(/\A[\d.]+ (?:us|ms|s|min)/)
     tab.click("#pause")
     asked = tab.watch.requests.size
     expect(texts("#pause, #stopped")).to eq(["Resume", "Paused."])

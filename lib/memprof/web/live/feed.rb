@@ -125,7 +125,7 @@ module Memprof
           return look_at_tracking if Memprof.running?
 
           @tracked = nil
-          interval = Memprof::Agent.intervals.last if defined?(Memprof::Agent.intervals)
+          interval = last_interval
           return note(:sites, NONE) unless interval
 
           note(:sites, Sites.of_agent(interval, ROWS)) unless @interval.equal?(interval) && agent?
@@ -134,16 +134,18 @@ module Memprof
           note(:sites, NONE) # stopped in between
         end
 
+        def last_interval = (Memprof::Agent.intervals.last if defined?(Memprof::Agent.intervals))
+
         def agent? = @facts[:sites]&.last&.fetch(:source) == :agent
 
-        # What was alive at the last GC changes only with the next one.
+        # After each GC, as only then what lives can be told from garbage.
         def look_at_tracking
           session = Memprof.send(:session).id
           @turns[:sites].renew unless @tracked&.first == session
           return if @tracked == [session, GC.count]
 
           @turns[:sites].ask do
-            found = Sites.tracked(ROWS)
+            found = Sites.tracked(ROWS, last_interval)
             @tracked = [session, found[:collections]]
             note(:sites, found)
           end

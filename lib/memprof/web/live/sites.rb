@@ -9,15 +9,20 @@ module Memprof
       # Sites by their live bytes, largest first: from tracking, or else from the agent's last interval.
       module Sites
         class << self
-          # Objects that were alive at the last GC. Walks the heap.
-          def tracked(most)
-            rows, (sites, bytes, objects) = Native.live_sites(Memprof.send(:session).id, most)
-            rows = rows.map do |size, count, mean, oldest, (file, line, name)|
+          # Tracked objects that no GC has freed yet. Walks the heap. An interval of the agent has the ages.
+          def tracked(most, interval = nil)
+            collections = GC.count
+            sites = live(Memprof.send(:session).counts(retained: true))
+            known = interval ? ages(interval) : {}
+            largest = sites.min_by(most) { |place, (_, size)| [-size, place.map(&:to_s)] }
+            rows = largest.map do |place, (count, size)|
+              mean, oldest = known[place]
+              file, line, name = place
               placed({ file: file, line: line, class: name, size: size, count: count, live_for: mean,
                        oldest: oldest })
             end
-            { source: :tracking, collections: GC.count, sites: sites, bytes: bytes, objects: objects,
-              rows: rows }
+            { source: :tracking, collections: collections, sites: sites.size,
+              bytes: sites.each_value.sum(&:last), objects: sites.each_value.sum(&:first), rows: rows }
           end
 
           def of_agent(interval, most)
@@ -38,6 +43,17 @@ module Memprof
           end
 
           private
+
+          # Objects and bytes by place; anonymous classes of one name are one.
+          def live(counts)
+            counts.each_with_object({}) do |(_, (file, line, name, _), _, (count, size)), sites|
+              next if count.zero?
+
+              sum = sites[[file, line, name]] ||= [0, 0]
+              sum[0] += count
+              sum[1] += size
+            end
+          end
 
           # With the short name of the place.
           def placed(row) = { **row, class: Printable.line(row[:class].to_s), place: Cell.place(row) }
