@@ -340,7 +340,7 @@
       : [["own", "Own", (row) => weight(row.own)], ["total", "Total", (row) => weight(row.total)]];
     const [by] = columns.find(([name]) => name === state.list) ?? columns[0];
     const size = (row) => (by === "change" ? Math.abs(change(row)) : row[by]);
-    const rows = functions().filter((row) => !matches || matches(row.name)).sort((one, other) => size(other) - size(one));
+    const rows = functions().filter((row) => !matches || matches(row.name)).sort((one, other) => size(other) - size(one) || other.total - one.total);
     const make = (name, options, ...children) => {
       const made = Object.assign(document.createElement(name), options);
       made.append(...children);
@@ -395,8 +395,8 @@
       if (search.value !== state.search) search.value = state.search;
       count();
       const sandwiched = state.view === "sandwich";
-      const listed = sandwiched && !state.function;
-      shown = sandwiched && state.function ? sandwich(state.function) : frames;
+      const listed = sandwiched && !frames.some((frame) => frame.name === state.function);
+      shown = sandwiched && !listed ? sandwich(state.function) : frames;
       sort(frames);
       zoomed = (!sandwiched && state.zoom && frameOfKey(state.zoom)) || frames[0];
       list.hidden = !listed;

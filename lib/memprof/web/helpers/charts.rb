@@ -100,8 +100,9 @@ module Memprof
         def across(length) = "#{(100.0 * length / WIDTH).round(3)}%"
 
         # Lines at round values, and their labels; the lowest line is zero.
-        def axis(most, height)
-          step = round_step(most.fdiv(STEPS), most)
+        def axis(most, height, unit: :bytes)
+          step = round_step(most.fdiv(STEPS), unit)
+          step = [step.ceil, 1].max if most.is_a?(Integer)
           lines = []
           texts = []
           (0..(most / step).floor).each do |number|
@@ -114,24 +115,24 @@ module Memprof
         end
 
         # 1, 2 or 5, and zeros behind; sizes count in KiB, MiB and so on.
-        def round_step(least, most)
-          unit = most.is_a?(Integer) && least > 1024 ? 1024**Math.log(least, 1024).floor : 1
-          digit = 10.0**Math.log10(least / unit).floor
-          step = [1, 2, 5, 10].map { |number| number * digit }.find { |one| one * unit >= least } * unit
-          step = 1024 * unit if unit > 1 && step >= 1000 * unit
-          most.is_a?(Integer) ? [step.ceil, 1].max : step
+        def round_step(least, unit)
+          base = unit == :bytes && least >= 1024 ? 1024**Math.log(least, 1024).floor : 1
+          digit = 10.0**Math.log10(least / base).floor
+          step = [1, 2, 5, 10].map { |number| number * digit }.find { |one| one * base >= least }
+          base > 1 && step >= 1000 ? 1024 * base : step * base
         end
 
         # A time axis from left to right; the time outside the selected range is covered. The block words a
         # value of the upper part, which has this height.
-        def picture_of_time(parts, height, seconds, range, role:, label:, most:, upper:, &words)
+        def picture_of_time(parts, height, seconds, range, role:, label:, most:, upper:, unit: :bytes,
+          &words)
           if range
             from, to = range.values_at(:from, :to).map { |at| 1200 * [(at || seconds) / seconds, 1].min }
             parts += [[0, from], [to, 1200 - to]].map do |x, width|
               Html.tag(:rect, x: x.round(2), width: width.round(2), height: height, class: "outside")
             end
           end
-          lines, values = axis(most, upper, &words)
+          lines, values = axis(most, upper, unit: unit, &words)
           inner = Html.tag(:svg, parts, y: LINE, width: "100%", height: height, viewBox: "0 0 1200 #{height}",
             preserveAspectRatio: "none")
           drawing(Html.tag(:svg, lines, inner, values, class: "timeline", width: "100%", height: height + LINE,

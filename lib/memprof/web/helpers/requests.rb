@@ -28,9 +28,8 @@ module Memprof
                     requests: [parts.map { |part| part[:requests] }.max, 1].max, width: 1200.0 / parts.size }
           bars = parts.each_with_index.map { |part, index| time_bar(part, index, kind, scale) }
           picture_of_time(bars, HEIGHT + STRIP, timeline[:seconds] * parts.size, range, role: "group",
-            label: "Highest #{kind} of a request over time", most: scale[:max], upper: HEIGHT) { |value|
-            cost(kind, value)
-          }
+            label: "Highest #{kind} of a request over time", most: scale[:max], upper: HEIGHT,
+            unit: unit_of_cost(kind)) { |value| cost(kind, value) }
         end
 
         # Nested tables, as lists.

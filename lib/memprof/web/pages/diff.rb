@@ -120,21 +120,19 @@ module Memprof
         at "/diff/flame", title: "What grew, as a flame graph"
 
         FRAMES = 4000
-        # Frames of one heap. Merging fewer would hide which of two heaps has a frame.
-        WHOLE = 200_000
-        private_constant :FRAMES, :WHOLE
+        private_constant :FRAMES
+
+        # Its links lead to the last heap.
+        def entry = entries.last
 
         def breadcrumbs = [*super, ["Comparison", "/diff?#{URI.encode_www_form(subject)}"]]
 
         def assets = [*super, "flame.js", "flame.css"]
 
-        def entries = super.size > 2 ? super.values_at(0, -1) : super
-
         def data
           raise BadRequest, "a comparison needs two heaps: a=1&b=2" unless text(:a) && text(:b)
 
-          graphs = entries.map { |entry| entry.answer(:flame, limit: WHOLE) }
-          { folded: 0, **Frames.widest(Frames.difference(*graphs), integer(:limit, FRAMES, max: 20_000)) }
+          { folded: 0, **Frames.widest(comparison.flame, integer(:limit, FRAMES, max: 20_000)) }
         end
       end
 
