@@ -135,8 +135,8 @@ module Memprof
           lines, values = axis(most, upper, unit: unit, &words)
           inner = Html.tag(:svg, parts, y: LINE, width: "100%", height: height, viewBox: "0 0 1200 #{height}",
             preserveAspectRatio: "none")
-          drawing(Html.tag(:svg, lines, inner, values, class: "timeline", width: "100%", height: height + LINE,
-            role: role, data_seconds: seconds, aria_label: label))
+          drawing(Html.tag(:svg, lines, inner, values, class: "timeline", width: "100%",
+            height: height + LINE, role: role, data_seconds: seconds, aria_label: label))
         end
 
         # A group rather than an image, so that its links are reachable.

@@ -42,8 +42,8 @@ module Memprof
 
         attr_reader :name
 
-        # `name` is that of the export, if the heading comes later. A table with an `id` is there without rows,
-        # too: a script fills it.
+        # `name` is that of the export, if the heading comes later. A table with an `id` is there without
+        # rows, too: a script fills it.
         def initialize(view, rows, sorted: nil, empty: "None.", name: nil, id: nil)
           @view = view
           @rows = rows
