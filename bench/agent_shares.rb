@@ -5,7 +5,7 @@
 require_relative "support"
 require "memprof/agent/sampler"
 
-SECONDS = Bench.size(600, 3)
+SECONDS = Bench.size(600, 1)
 LARGEST = 10
 
 # A deterministic program: lines that allocate densely, rarely, below deep stacks, in long C calls, and in
@@ -15,7 +15,7 @@ module Mix
   Row = Struct.new(:number)
   Item = Class.new
   # Phases of a round, by how often they come: most are short.
-  ROUND = ([1, 5] * 20 + [30] * 5 + [150]).shuffle(random: Random.new(1)).freeze
+  ROUND = Bench.size([1, 5] * 20 + [30] * 5 + [150], [1, 5]).shuffle(random: Random.new(1)).freeze
 
   module_function
 
