@@ -94,6 +94,16 @@ pub fn prepare() -> Result<(), String> {
 
 /// Whether the object is marked. Called at the end of marking.
 ///
+/// Up to 3.4 the VM's functions only read bits. `rb_gc_object_metadata` (read in gc/default/default.c, gc.c and variable.c of
+/// 4.0.5) also calls `rb_obj_id` for an object that has an id. That allocates nothing, as the id exists; nothing is swept yet,
+/// so its entry in the table of generic fields exists. But for a String or Array, say, it leaves object and fields in a cache
+/// of the execution context, and the GC has already cleared weak references. If the object is dead and another thread sweeps
+/// it, which clears only its own cache, the next marking meets a free slot: `rb_bug`. So on 4.0 the last object to be asked
+/// about should be one that has an id and is never freed; that is still to be done.
+///
+/// The answer is in a static array, which `ObjectSpace.dump` may be reading when its output starts a GC. Then that dump has the
+/// flags of another object; both arrays end with a name of 0.
+///
 /// # Safety
 /// An object that was not freed before this GC.
 unsafe fn is_marked(object: VALUE) -> bool {
