@@ -21,6 +21,7 @@ class Screenshots
     "malloc" => "/malloc/1?sort=leaked", "malloc-flame" => "/malloc/1/flame",
     "malloc-line" => "/malloc/1/line?:line"
   }.freeze
+  UPDATED = "document.querySelector('#updates').textContent"
   # Other settings: dark scheme, and a phone.
   OTHERS = {
     "overview-dark" => ["overview", WIDE, "dark"], "object-narrow" => ["object", NARROW, "light"]
@@ -79,9 +80,12 @@ class Screenshots
   # The steps of a search for a leak.
   def watch_the_app
     @tab.follow("form[action$='/live/tracking/start'] button")
-    @stage.app.visit(50)
-    @stage.app.ask("collect")
-    @tab.go("#{@stage.live}/live")
+    15.times do
+      @stage.app.visit(20)
+      @stage.app.ask("collect")
+      updated = @tab.evaluate(UPDATED)
+      @tab.wait("update the page") { @tab.evaluate(UPDATED) != updated }
+    end
   end
 
   # What the app's requests allocate.

@@ -32,7 +32,7 @@ RSpec.describe "Leaks that name themselves" do
   around { |example| Dir.mktmpdir("memprof-spec-") { |path| (@directory = path) && example.run } }
 
   it "names the line that leaks, what retains it, and the release" do
-    result = run(120, '200.times { Notes::ALL << ("a note" * 20) }', @directory)
+    result = run(120, '600.times { Notes::ALL << ("a note" * 20) }', @directory)
     expect(result.stderr).to eq("")
     expect(result.stdout).to match(
       %r{\A-e:\d+: \+\d.*MiB/h for \d[\d.]* h in 1 of 1 worker, String in Notes::ALL, in release 3fe2a1\n\z}
@@ -41,7 +41,7 @@ RSpec.describe "Leaks that name themselves" do
 
   it "names nothing if a cache is bounded" do
     work = '200.times { cache[rand(3000)] = "a note" * 20; cache.shift if cache.size > 2000 }'
-    result = run(34, work, @directory)
+    result = run(38, work, @directory)
     expect(result.stderr + result.stdout).to eq("")
   end
 end

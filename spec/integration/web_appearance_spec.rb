@@ -17,11 +17,12 @@ RSpec.describe "the pages of memprof web in a browser" do
     /search?q=PageCache /search?q=Cache /search
   ].map { |path| "/heaps/2#{path}" }
   others = %w[
-    /heaps /verdict?dumps=1,2 /verdict /diff?a=1&b=2 /diff/objects?a=1&b=2&change=new /diff/interface?a=1&b=2
+    /heaps /verdict?dumps=1,2 /verdict /diff?a=1&b=2 /diff/flame?a=1&b=2
+    /diff/objects?a=1&b=2&change=new /diff/interface?a=1&b=2
     /diff /library
     /traces/1 /traces/1?from=0.01&to=0.1 /traces/1/requests/2
     /tracked/1 /tracked/1/flame /tracked/1/flame?own=yes
-    /malloc/1 /malloc/1?from=0.1 /malloc/1/flame /boots/1 /boots/1?min=0 /boots/1/flame
+    /malloc/1 /malloc/1?from=0.1 /malloc/1/flame /malloc/1/flame?vm=yes /boots/1 /boots/1?min=0 /boots/1/flame
   ]
   cores = %w[/ /blocks /blocks/list?set=leaked /blocks/list?set=owned&like=%25RubyString /blocks/at/0x1]
   live = %w[/live /live/requests /live/requests/1 /live/memory /live/agent]
@@ -37,9 +38,10 @@ RSpec.describe "the pages of memprof web in a browser" do
   # Looks at the page that is there in all ways.
   def faults(contrast)
     found = { "problems" => @tab.watch.forget, "names" => ask(:unnamed) }
-    [1280, 390].each do |width|
+    { 1440 => %i[overflow labels heads], 390 => %i[overflow labels letters nameless] }.each do |width, checks|
       @tab.resize(width, 800)
-      found["overflow at #{width}"] = ask(:overflow)
+      ask(:settled)
+      checks.each { |check| found["#{check} at #{width}"] = ask(check) }
     end
     @tab.resize(1280, 800)
     ["light", "dark"].each do |scheme|

@@ -3,6 +3,7 @@
 mod counts;
 mod forgetting;
 mod generations;
+mod live_sites;
 mod marks;
 mod peak;
 mod profile_builder;
@@ -20,6 +21,7 @@ use crate::string_values::StringCounts;
 pub use counts::CountRow;
 pub use forgetting::{FORGOTTEN, KEPT_CELLS};
 use generations::Generations;
+pub use live_sites::{LiveAges, LiveSite, LiveSites};
 pub use marks::MarkRow;
 use peak::Watch;
 pub use peak::{Moment, Peak};
@@ -57,6 +59,10 @@ pub struct Survivors {
     /// Index is the cell's number.
     amounts: Vec<Amount>,
     strings: FxHashMap<SegmentId, StringCounts>,
+    /// The time of the ages, in microseconds since the epoch, if they are wanted.
+    aged_at: Option<u64>,
+    /// Index is the cell's number.
+    ages: Vec<LiveAges>,
 }
 
 impl Default for Recorder {
@@ -339,6 +345,9 @@ impl Recorder {
             survivors.amounts.resize(index + 1, Amount::default());
         }
         survivors.amounts[index].add(Amount::new(1, memsize));
+        if let Some(now) = survivors.aged_at {
+            survivors.age(index, self.begun(record), now);
+        }
         let segment = self.sessions.get(cell.segment);
         if segment.is_some_and(|segment| segment.strings) {
             if let Some(value) = value() {

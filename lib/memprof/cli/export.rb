@@ -34,7 +34,7 @@ module Memprof
         page without scripts that has the verdict, tables and a flame graph, of at most
         2 MiB. Two or three dumps are compared. FILE may also be what memprof web
         shows: a recording of malloc, a JSON report, requires, traced requests.
-        Contents of strings are left out, unless you give --values.
+        Contents of strings are left out, unless you give --show-contents.
 
         Formats for viewers get the objects that retain the most memory, as many as the
         viewer can handle. The other formats get all objects.
@@ -51,7 +51,7 @@ module Memprof
         return report_file(files, out) if report?(out)
 
         file, out = expect_arguments(arguments, "FILE", "OUT")
-        refuse_options(%i[values], "needs a report")
+        refuse_options(%i[show_contents], "needs a report")
         format = @options[:format] || by_ending(out)
         check_out(out)
         heap = open_heap(file)

@@ -7,7 +7,7 @@ require_relative "scratch"
 module Memprof
   module CLI
     # `memprof export FILE... report.html`: the pages of `memprof web` as one file for a ticket. Contents of
-    # strings are left out unless --values is given: such a file is passed on.
+    # strings are left out unless --show-contents is given: such a file is passed on.
     module ReportFile
       ENDING = "report.html"
       MOST_DUMPS = 3
@@ -48,7 +48,7 @@ module Memprof
 
       def text_of_report(files, kinds, directory)
         heaps = Memprof::Web::Heaps.new(ignore_stack_roots: @options.fetch(:ignore_stack_roots, false))
-        hidden = MCP::Hidden.new(directory) unless @options[:values]
+        hidden = MCP::Hidden.new(directory) unless @options[:show_contents]
         files.zip(kinds) do |file, kind|
           %i[heap core].include?(kind) ? add_dump(heaps, file, hidden) : heaps.records.add(file, kind)
         end

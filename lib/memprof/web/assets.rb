@@ -51,7 +51,7 @@ module Memprof
         end
 
         def by_name
-          @by_name ||= Dir.children(DIRECTORY).select { |name| TYPES.key?(File.extname(name)) }
+          @by_name ||= Dir.glob("**/*", base: DIRECTORY).select { |name| TYPES.key?(File.extname(name)) }
             .to_h { |name| [name, read(name)] }
         end
 

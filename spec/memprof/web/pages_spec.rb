@@ -21,7 +21,7 @@ RSpec.describe Memprof::Web::Page do
 
   it "shows the overview with links to what is counted" do
     body = page("/heaps/1/")
-    expect(body).to include("<svg", "Classes that retain most")
+    expect(body).to include("<svg", "Classes that retain the most")
     link = ask(app, "/heaps/1/").links.find { |target| target.include?("type+%3D+STRING") }
     count = heap.overview[:counts][:strings]
     expect(body).to include(">#{Memprof::Units.count(count)}</a>")

@@ -71,7 +71,7 @@ RSpec.describe Memprof::Web::Report do
     RUBY
     expect(result).to be_success
     expect(report("secret.memprof").scan(/4111 1111/)).to eq([])
-    shown = report("secret.memprof", "--values")
+    shown = report("secret.memprof", "--show-contents")
     check(shown)
     expect(["4111 1111", "strings are left out"].map { |text| shown.include?(text) }).to eq([true, false])
   end
@@ -101,7 +101,7 @@ RSpec.describe Memprof::Web::Report do
     expect(export("none", "report.html")).to eq([2, "cannot read none: no such file"])
     expect(export("report.html")).to match([2, /\AOUT is missing/])
     expect(export("--limit", "3", cache_dump, "report.html")).to eq([2, "--limit does not apply to reports"])
-    expect(export("--values", cache_dump, "heap.dot")).to eq([2, "--values needs a report"])
+    expect(export("--show-contents", cache_dump, "heap.dot")).to eq([2, "--show-contents needs a report"])
     File.write("report.html", "")
     expect(export(cache_dump, "report.html")).to match([2, /already exists/])
     expect(Dir.children(".").sort).to eq(%w[report.html text])
@@ -109,7 +109,7 @@ RSpec.describe Memprof::Web::Report do
 
   it "says that a dump is truncated" do
     File.binwrite("cut.memprof", File.binread(cache_dump, File.size(cache_dump) * 9 / 10))
-    [[], ["--values"]].each do |options|
+    [[], ["--show-contents"]].each do |options|
       expect(export(*options, "cut.memprof", "report.html", "--force"))
         .to match([2, /cut.memprof.* truncated/])
     end

@@ -29,6 +29,7 @@ pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_singleton_method("stats", function!(stats, 1))?;
     native.define_singleton_method("stats_text", function!(stats_text, 3))?;
     native.define_singleton_method("counts", function!(counts, 2))?;
+    native.define_singleton_method("live_sites", function!(live_sites, 2))?;
     native.define_singleton_method("contents", function!(contents, 1))?;
     native.define_singleton_method("mark", function!(sessions::mark, 1))?;
     native.define_singleton_method("marks", function!(marks, 1))?;
@@ -204,6 +205,24 @@ fn counts(ruby: &Ruby, id: u64, retained: bool) -> Result<RArray, Error> {
             array.push((row.live, place, allocated, retained))?;
         }
         Ok(array)
+    })
+}
+
+/// Sites with most bytes in objects that were alive at the last GC, largest first: bytes, objects, mean and largest age, and the
+/// place; then the number of all sites, and their bytes and objects.
+fn live_sites(ruby: &Ruby, id: u64, most: usize) -> Result<RArray, Error> {
+    tracker::suspended(|| {
+        let found = sessions::live_sites(SessionId(id), most)
+            .map_err(|raised| count_objects::failure(ruby, raised.to_string()))?;
+        let array = ruby.ary_new_capa(found.largest.len());
+        for row in found.largest {
+            let place = (row.file, row.line, row.class);
+            array.push((row.live.bytes, row.live.objects, row.mean_age, row.oldest, place))?;
+        }
+        let answer = ruby.ary_new_capa(2);
+        answer.push(array)?;
+        answer.push((found.sites, found.live.bytes, found.live.objects))?;
+        Ok(answer)
     })
 }
 

@@ -38,12 +38,24 @@ struct Walk<'a> {
 /// # Errors
 /// If the VM raised.
 pub fn survivors(session: SessionId, until: Option<u32>) -> Result<Survivors, Raised> {
+    survivors_into(session, until, Survivors::default())
+}
+
+/// As [`survivors`], but adds them to `survivors`.
+///
+/// # Errors
+/// If the VM raised.
+pub fn survivors_into(
+    session: SessionId,
+    until: Option<u32>,
+    survivors: Survivors,
+) -> Result<Survivors, Raised> {
     walk(Walk {
         session,
         until,
         size: memsize,
         old: None,
-        survivors: Survivors::default(),
+        survivors,
         visited: FxHashSet::default(),
     })
 }

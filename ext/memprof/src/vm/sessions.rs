@@ -3,7 +3,7 @@
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use memprof_profile::profile::{Meta, Profile};
-use memprof_profile::recorder::{CountRow, MarkRow, StatsRow, Survivors};
+use memprof_profile::recorder::{CountRow, LiveSites, MarkRow, StatsRow, Survivors};
 use memprof_profile::sessions::{Options, SessionId};
 
 use rb_sys::VALUE;
@@ -175,6 +175,20 @@ pub fn counts(id: SessionId, retained: bool) -> Result<Vec<CountRow>, Raised> {
     }
     let survivors = if retained { objspace::survivors(id, None)? } else { Survivors::default() };
     Ok(tracker::with(|tracker| tracker.recorder.counts(id, &survivors)).unwrap_or_default())
+}
+
+/// The `most` sites with most bytes in objects that were alive at the last GC. Walks the heap.
+///
+/// # Errors
+/// As [`stats`].
+pub fn live_sites(id: SessionId, most: usize) -> Result<LiveSites, Raised> {
+    check_hook();
+    let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as u64;
+    // Objects of the generation that this GC began may be garbage that no GC has seen.
+    let before = (now().1 as u32).wrapping_sub(1);
+    let survivors = objspace::survivors_into(id, Some(before), Survivors::aged(time))?;
+    let answer = tracker::with(|tracker| tracker.recorder.live_sites(id, &survivors, most));
+    Ok(answer.unwrap_or_default())
 }
 
 /// Sets the mark of the calling thread's allocations from now on (see [`memprof_profile::sessions`]), unless it is `None`;

@@ -19,7 +19,9 @@ module Memprof
           drawn = runs(parts).map { |run| consumption_bar(*run, scale) }
           drawn << rss_line(parts, scale)
           picture_of_time(drawn, HIGH + CALLS, timeline[:seconds], range, role: "img",
-            label: "Live bytes, RSS and calls over time")
+            label: "Live bytes, RSS and calls over time", most: scale[:bytes], upper: HIGH) { |size|
+            Units.bytes(size)
+          }
         end
 
         def estimates(sample)

@@ -28,7 +28,9 @@ module Memprof
                     requests: [parts.map { |part| part[:requests] }.max, 1].max, width: 1200.0 / parts.size }
           bars = parts.each_with_index.map { |part, index| time_bar(part, index, kind, scale) }
           picture_of_time(bars, HEIGHT + STRIP, timeline[:seconds] * parts.size, range, role: "group",
-            label: "Highest #{kind} of a request over time")
+            label: "Highest #{kind} of a request over time", most: scale[:max], upper: HEIGHT) { |value|
+            cost(kind, value)
+          }
         end
 
         # Nested tables, as lists.
@@ -81,7 +83,7 @@ module Memprof
               .columns(:site) { |row| short(Printable.line(row[:location])) }
           end
           rest = Html.tag(:p, "#{count(more)} more lines") if more.positive?
-          Html.tag(:section, Html.tag(:h2, "Lines that allocate most objects"), listed, rest)
+          Html.tag(:section, Html.tag(:h2, "Lines that allocate the most objects"), listed, rest)
         end
 
         private

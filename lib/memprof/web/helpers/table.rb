@@ -35,17 +35,22 @@ module Memprof
       # A table builder.
       class Table
         Column = Struct.new(:heading, :kind, :key, :order, :sentence, :content)
-        private_constant :Column
+        NAMING = %i[name label place text].freeze
+        THINGS = %w[Object Request Dump].freeze
+        SITE = Columns.fetch(:site).heading
+        private_constant :Column, :NAMING, :THINGS, :SITE
 
         attr_reader :name
 
-        # `name` is that of the export, if the heading comes later.
-        def initialize(view, rows, sorted: nil, empty: "None.", name: nil)
+        # `name` is that of the export, if the heading comes later. A table with an `id` is there without
+        # rows, too: a script fills it.
+        def initialize(view, rows, sorted: nil, empty: "None.", name: nil, id: nil)
           @view = view
           @rows = rows
           @name = name
           @sorted = sorted.to_s
           @empty = empty
+          @id = id
           @columns = []
         end
 
@@ -72,12 +77,12 @@ module Memprof
         def size = @rows.size
 
         def to_html
-          return Html.tag(:p, @empty, class: "empty") if @rows.empty?
+          return Html.tag(:p, @empty, class: "empty") if @rows.empty? && !@id
 
           head = Html.tag(:thead, Html.tag(:tr, @columns.map { |column| heading(column) }))
           rows = @rows.map { |row| Html.tag(:tr, @columns.map { |column| cell(column, row) }) }
           body = Html.tag(:tbody, rows)
-          Html.tag(:div, Html.tag(:table, head, body), class: "scroll")
+          Html.tag(:div, Html.tag(:table, head, body, id: @id), class: "scroll")
         end
 
         # The rows with exact numbers, below the names of the columns; without columns that have nothing but
@@ -114,11 +119,23 @@ module Memprof
           Html.tag(:td, column.content.call(*row.is_a?(Array) ? row : [row]), class: style(column))
         end
 
+        # The column that names a row remains in view while others scroll. A line allocates several classes.
+        def naming
+          @naming ||= begin
+            texts = @columns.select { |column| NAMING.include?(column.kind) && !column.heading.empty? }
+            first = texts.first
+            first = texts.find { |column| column.heading == SITE } || first if first&.heading == "Class"
+            texts.find { |column| THINGS.include?(column.heading) } || first ||
+              @columns.find { |column| column.kind == :address }
+          end
+        end
+
         def style(column)
+          name = "name" if column.equal?(naming)
           case column.kind
           when :percent then "number share"
-          when :address then "address"
-          else "number" if Cell.number?(column.kind)
+          when :address then ["address", *name].join(" ")
+          else Cell.number?(column.kind) ? "number" : name
           end
         end
       end

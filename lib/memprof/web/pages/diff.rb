@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "../frames"
+
 module Memprof
   class Web
     module Pages
@@ -111,6 +113,29 @@ module Memprof
         def change = choice(:change, CHANGES, "new")
 
         def sort = choice(:sort, SORT, "retained")
+      end
+
+      # `/diff/flame?a=1&b=2`: how retained memory changed from the first heap to the last, as a flame graph.
+      class DiffFlame < DiffPage
+        at "/diff/flame", title: "What grew, as a flame graph"
+
+        FRAMES = 4000
+        # Frames of one heap. Merging fewer would hide which of two heaps has a frame.
+        WHOLE = 200_000
+        private_constant :FRAMES, :WHOLE
+
+        def breadcrumbs = [*super, ["Comparison", "/diff?#{URI.encode_www_form(subject)}"]]
+
+        def assets = [*super, "flame.js", "flame.css"]
+
+        def entries = super.size > 2 ? super.values_at(0, -1) : super
+
+        def data
+          raise BadRequest, "a comparison needs two heaps: a=1&b=2" unless text(:a) && text(:b)
+
+          graphs = entries.map { |entry| entry.answer(:flame, limit: WHOLE) }
+          { folded: 0, **Frames.widest(Frames.difference(*graphs), integer(:limit, FRAMES, max: 20_000)) }
+        end
       end
 
       # `/diff/interface?a=1&b=2`: references from old objects to new ones, and what those retain.
