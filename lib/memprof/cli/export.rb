@@ -51,7 +51,7 @@ module Memprof
         return report_file(files, out) if report?(out)
 
         file, out = expect_arguments(arguments, "FILE", "OUT")
-        refuse_options(%i[values], "needs a report")
+        refuse_options(%i[show_contents], "needs a report")
         format = @options[:format] || by_ending(out)
         check_out(out)
         heap = open_heap(file)

@@ -55,8 +55,9 @@ module Memprof
 
       def compared(entries)
         ids = entries.map(&:id)
+        compared = %w[a b c].zip(ids).reject { |_, id| id.nil? }.to_h.transform_values(&:to_s)
         [page(:Verdict, {}, "dumps" => ids.join(",")),
-          page(:Diff, {}, %w[a b c].zip(ids).reject { |_, id| id.nil? }.to_h.transform_values(&:to_s))]
+          *%i[Diff DiffFlame].map { |name| page(name, {}, compared) }]
       end
 
       # A verdict on several dumps takes the place of that on one.
