@@ -17,7 +17,7 @@ RSpec.describe Memprof::Web::Export do
   elsewhere = %w[Home LiveDump LiveRequestsFile RecordingList TraceList TrackedList BootList LibraryDump
     LiveRequest LiveSource LiveMalloc Blocks BlockList Block]
   # Pages with a picture.
-  drawn = %w[Overview Flame Graph TrackedFlame RecordingFlame Recording BootFlame TracePage]
+  drawn = %w[Overview Flame DiffFlame Graph TrackedFlame RecordingFlame Recording BootFlame TracePage]
   amounts = Memprof::Web::Records::BootRecord::VALUES.to_h { |value| [value, 40] }
   file = { name: "app.rb", path: "/app/app.rb", kind: "require", loaded: true, gem: "app", seconds: 0.1,
            self_seconds: 0.1, rss: 0, also_required_by: [], requires: [], total: amounts, self: amounts }
@@ -66,8 +66,8 @@ RSpec.describe Memprof::Web::Export do
       /classes/Session /objects/#{session} /graph/#{session} /search?q=Sess].map { |path| "/heaps/1#{path}" }
     location = ask(app, "/malloc/1.json").json[:rows].first[:location]
     line = "/malloc/1/line?#{URI.encode_www_form(at: location)}"
-    others = %w[/heaps /diff?a=1&b=2 /diff/objects?a=1&b=2 /diff/interface?a=1&b=2 /verdict?dumps=1,2
-      /library /live /live/memory /live/agent /live/requests
+    others = %w[/heaps /diff?a=1&b=2 /diff/objects?a=1&b=2 /diff/flame?a=1&b=2 /diff/interface?a=1&b=2
+      /verdict?dumps=1,2 /library /live /live/memory /live/agent /live/requests
       /tracked/1 /tracked/1/flame /boots/1 /boots/1/flame /traces/1 /traces/1/requests/2
       /malloc/1 /malloc/1/flame]
     [*of_heap, line, *others]
