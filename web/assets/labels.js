@@ -28,13 +28,13 @@ const Labels = (() => {
     return low < LEAST ? "" : `${name.slice(0, low)}…`;
   }
 
-  // The labels of the server's picture, which are whole.
+  // The labels of the server's picture, which fit into the widest one.
   function fit(svg) {
     const texts = [...svg.querySelectorAll("svg > text")];
     if (!texts.length || !svg.clientWidth) return;
     const style = font(texts[0]);
     for (const text of texts) {
-      if (!names.has(text)) names.set(text, text.textContent);
+      if (!names.has(text)) names.set(text, text.dataset.name ?? text.textContent);
       text.textContent = cut(names.get(text), parseFloat(text.parentElement.getAttribute("width")) * svg.clientWidth / 100, style);
     }
   }

@@ -86,6 +86,7 @@ module Memprof
       # Without links: they lead to a server.
       def plain
         String.new(@html).gsub(/<a\b([^>]*)>/) { "<g#{$1[/ class="[^"]*"/]}>" }.gsub("</a>", "</g>")
+          .gsub(/ data-name="[^"]*"/, "")
       end
 
       private

@@ -46,7 +46,7 @@ RSpec.describe "charts of Memprof::Web" do
   end
 
   it "label at most twelve bars, by their width" do
-    svg = bars(Array.new(30) { |index| index + 1 })
+    svg = bars(*1..30)
     labels = svg.scan(%r{<text x="4" y="13">([^<]*)<}).flatten
     expect(labels).to eq((0...30).step(3).map { |key| "key #{key}" })
     expect(svg.scan(/<svg x="[\d.]+%" y="177" width="10.0%"/).size).to eq(10)

@@ -67,8 +67,7 @@ RSpec.describe Memprof::Web::Export do
     location = ask(app, "/malloc/1.json").json[:rows].first[:location]
     line = "/malloc/1/line?#{URI.encode_www_form(at: location)}"
     others = %w[/heaps /diff?a=1&b=2 /diff/objects?a=1&b=2 /diff/flame?a=1&b=2 /diff/interface?a=1&b=2
-      /verdict?dumps=1,2
-      /library /live /live/memory /live/agent /live/requests
+      /verdict?dumps=1,2 /library /live /live/memory /live/agent /live/requests
       /tracked/1 /tracked/1/flame /boots/1 /boots/1/flame /traces/1 /traces/1/requests/2
       /malloc/1 /malloc/1/flame]
     [*of_heap, line, *others]

@@ -2,6 +2,7 @@
 
 require "zlib"
 require_relative "../treemap"
+require_relative "icicles"
 
 module Memprof
   class Web
@@ -185,10 +186,9 @@ module Memprof
           linked(target, Html.tag(:title, title), rect, label)
         end
 
-        # labels.js shortens it to the width that there is.
         def text_in(text, left, top, width)
-          Html.tag(:svg, Html.tag(:text, text.to_s, x: 4, y: 13), x: across(left), y: top,
-            width: across(width), height: LINE)
+          Html.tag(:svg, label_in(text.to_s, width), x: across(left), y: top, width: across(width),
+            height: LINE)
         end
 
         def linked(target, *parts) = target ? Html.tag(:a, parts, href: target) : Html.tag(:g, parts)

@@ -12,7 +12,9 @@ module Memprof
         LEAST = 0.15 # percent of the width
         READABLE = 1.6 # percent: narrower frames have no text
         TINTS = 12
-        private_constant :ROW, :MOST, :LEAST, :READABLE, :TINTS
+        WIDTH = 1200 # of the picture, where it is not known
+        LETTER = 7.2 # pixels, on average
+        private_constant :ROW, :MOST, :LEAST, :READABLE, :TINTS, :WIDTH, :LETTER
 
         def icicle(names, frames, unit: :bytes, **attributes)
           boxes = Icicle.new(names, frames).boxes(most: MOST, least: LEAST)
@@ -50,7 +52,7 @@ module Memprof
         end
 
         def frame(box, target, title)
-          text = Html.tag(:text, box.name, x: 4, y: 13) if box.width > READABLE
+          text = label_in(box.name, box.width * WIDTH / 100) if box.width > READABLE
           inner = Html.tag(:svg, Html.tag(:rect, width: "100%", height: ROW - 1, rx: 2), text,
             x: "#{box.left.round(3)}%", y: box.depth * ROW, width: "#{box.width.round(3)}%", height: ROW - 1)
           Html.tag(:a, Html.tag(:title, title), inner, href: target, data_frame: box.index,
@@ -82,6 +84,14 @@ module Memprof
         end
 
         def weight_of(value, unit) = unit == :bytes ? Units.bytes(value) : Units.objects(value)
+
+        # A label that fits if the picture is as wide as the widest page; labels.js fits it to other widths.
+        def label_in(name, width)
+          room = ((width - 8) / LETTER).floor
+          cut = name.length > room
+          text = cut ? "#{name[0, room - 1]}…" : name
+          Html.tag(:text, text, x: 4, y: 13, data_name: (name[0, 400] if cut)) if room > 3 || !cut
+        end
 
         def short_name(name) = name.length > 200 ? "#{name[0, 200]}..." : name
 
