@@ -152,7 +152,6 @@
     // Those that were drawn before the first sample are no longer seen, except for the last of them.
     while (ledgers.length > 1 && ledgers[1].at < samples[0]?.at) ledgers.shift();
     if (!samples.length) return;
-    for (const id of ["charts", "numbers"]) document.getElementById(id).hidden = false;
     facts(answer.gc, samples[samples.length - 1].rss);
     const rows = charts.draw(samples, ledgers);
     document.querySelector("#numbers tbody").replaceChildren(...rows.map(([name, values, format]) => {
@@ -212,7 +211,8 @@
     timer = setTimeout(ask, Math.max(0, asked + wait - Date.now()));
   }
 
-  button.hidden = false;
+  // At once: what is below must not move when the first answer is there.
+  for (const id of ["pause", "charts", "numbers"]) document.getElementById(id).hidden = false;
   button.addEventListener("click", () => {
     paused = !paused;
     button.textContent = paused ? "Resume" : "Pause";
