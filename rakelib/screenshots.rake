@@ -18,7 +18,7 @@ class Screenshots
     "groups" => "/heaps/2/groups?by=generation",
     "compare" => "/diff?a=1&b=2", "requests" => "/traces/1", "allocations" => "/tracked/1/flame",
     "boot" => "/boots/1",
-    "malloc" => "/malloc/1?sort=leaked", "malloc-flame" => "/malloc/1/flame",
+    "malloc" => "/malloc/1?sort=leaked", "malloc-flame" => "/malloc/1/flame?vm=yes",
     "malloc-line" => "/malloc/1/line?:line"
   }.freeze
   UPDATED = "document.querySelector('#updates').textContent"

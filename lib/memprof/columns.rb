@@ -48,6 +48,12 @@ module Memprof
         [:within, "In", :name, "keys of the groups inside it"],
         [:largest, "Largest", :address, "address of the largest object that was merged"]
       ],
+      "Trees" => [
+        [:level, "Level", :count, "depth of the row"],
+        [:frame, "Frame", :name, "function, class or file"],
+        [:frame_total, "Total", :number, "sum of the row and of those below it"],
+        [:finding, "Finding", :name, "what grows or is large, in a sentence"]
+      ],
       "References" => [
         [:label, "Reference", :label, "name of the reference: variable, index, key"],
         [:references, "References", :count, "outgoing references"],

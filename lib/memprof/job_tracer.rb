@@ -12,19 +12,19 @@ module Memprof
   # both: a job would be traced twice. A line that can't be written is reported once on stderr, and the job
   # runs.
   #
-  # @example Active Job
+  # @example Rails, all jobs
   #   class ApplicationJob < ActiveJob::Base
   #     require "memprof/tracer"
   #     around_perform Memprof::JobTracer
   #   end
   #
-  # @example Active Job, one job in ten
+  # @example Rails, one job in ten
   #   class ApplicationJob < ActiveJob::Base
   #     require "memprof/tracer"
   #     around_perform Memprof::JobTracer.with(one_in: 10)
   #   end
   #
-  # @example Sidekiq
+  # @example Sidekiq, in an initializer of Rails
   #   require "memprof/tracer"
   #   Sidekiq.configure_server do |config|
   #     config.server_middleware { |chain| chain.add Memprof::JobTracer, one_in: 10 }

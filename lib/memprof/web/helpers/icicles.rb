@@ -44,9 +44,9 @@ module Memprof
 
         def rows_of_frames(boxes, unit)
           rows_of_picture(boxes) do |t|
-            t.column("Level", :count, :level) { |box| box.depth }
-              .column("Frame", :name, :frame) { |box| box.name }
-              .column("Total", unit == :bytes ? :bytes : :count, :total) { |box| box.total }
+            t.columns(:level) { |box| box.depth }
+              .columns(:frame) { |box| box.name }
+              .columns(:frame_total, as: :total, kind: unit == :bytes ? :bytes : :count) { |box| box.total }
               .columns(:count) { |box| box.objects }
           end
         end

@@ -35,8 +35,8 @@ module Memprof
             row[:level] <= above[:level] || row[:bytes] < above[:bytes]
           end
           rows_of_picture(rows) do |t|
-            t.column("Level", :count, :level).column("Bytes", :bytes, :bytes)
-              .column("Frame", :name, :frame) { |row| frame_name(row) }.columns(:site, as: :location)
+            t.columns(:level, :bytes)
+              .columns(:frame) { |row| frame_name(row) }.columns(:site, as: :location)
           end
           Html.tag(:ul, stack_branches(branches.to_a, whole))
         end

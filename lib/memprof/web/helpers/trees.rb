@@ -20,7 +20,7 @@ module Memprof
         # The same as rows, each below the one that retains it.
         def rows_of_branches(branches)
           rows_of_picture(levels(branches, 1)) do |t|
-            t.column("Level", :count, :level) { |_, level| level }
+            t.columns(:level) { |_, level| level }
               .columns(:retained) { |row, _| row[:sum] }.columns(:count) { |row, _| row[:count] }
               .columns(:label) { |row, _| row[:label] }.columns(:class) { |row, _| row[:class] }
               .columns(:object) { |row, _| row[:text] if row[:count] == 1 }
