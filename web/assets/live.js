@@ -28,11 +28,19 @@
     return made;
   };
   const link = (text, target, attributes) => element("a", text, { href: target, ...attributes });
-  const number = (text) => element("td", text, { class: "number" });
+  const cell = (content) => element("td", content);
   const plural = (value, word) => `${count(value)} ${word}${value === 1 ? "" : "s"}`;
   const show = (selector, shown) => { document.querySelector(selector)?.toggleAttribute("hidden", !shown); };
   const say = (selector, text) => { const found = document.querySelector(selector); if (found) found.textContent = text; };
   const body = (id) => document.querySelector(`#${id} tbody`);
+
+  // A row of a table, whose cells look as the headings say.
+  function row(id, cells, attributes) {
+    const made = element("tr", "", attributes), heads = document.querySelectorAll(`#${id} th`);
+    made.append(...cells);
+    cells.forEach((cell, index) => { cell.className = heads[index].className; });
+    return made;
+  }
 
   function duration(seconds) {
     if (seconds == null) return "";
@@ -79,22 +87,20 @@
     show("#site-sum", found.source);
     say("#site-sum", `${plural(found.objects, "object")}, ${bytes(found.bytes)}, allocated at ${plural(found.sites, "site")}` +
       `${found.collections == null ? "" : ` (GC run ${count(found.collections)})`}.`);
-    rank(found.rows.map((row) => {
-      const key = `${row.file}:${row.line}:${row.class}`;
-      const cells = [bytes(row.size), growth(row, key), count(row.count), duration(row.live_for), duration(row.oldest)].map(number);
-      const made = element("tr", "", { "data-key": key });
-      made.append(...cells, element("td", row.class), element("td", place(row, tracked)));
-      return made;
+    rank(found.rows.map((site) => {
+      const key = `${site.file}:${site.line}:${site.class}`;
+      const cells = [bytes(site.size), growth(site, key), count(site.count), duration(site.live_for), duration(site.oldest), site.class,
+        place(site, tracked)];
+      return row("site-rows", cells.map(cell), { "data-key": key });
     }));
   }
 
   function requests(rows) {
     const table = body("ended-rows");
-    for (const row of rows) {
-      const made = element("tr", "");
-      made.append(number(duration(row.time)), number(row.objects == null ? "" : count(row.objects)), number(row.status ?? ""),
-        element("td", row.start ?? ""), element("td", link(row.action, `${page.dataset.request}/${row.position}`)));
-      table.prepend(made);
+    for (const { time, objects, status, start, action, position } of rows) {
+      const cells = [duration(time), objects == null ? "" : count(objects), status ?? "", start ?? "",
+        link(action, `${page.dataset.request}/${position}`)];
+      table.prepend(row("ended-rows", cells.map(cell)));
     }
     while (table.rows.length > 50) table.lastChild.remove();
     show("#ended", table.rows.length > 0);
@@ -117,22 +123,17 @@
     document.getElementById("unfinished").replaceChildren(...writing);
     show("#unfinished", writing.length > 0);
     show("#no-dumps", complete.length === 0);
-    body("dumps").replaceChildren(...complete.map((dump) => {
-      const made = element("tr", "");
-      made.append(element("td", link(dump.time, `${page.dataset.heap}/${dump.id}/`, { title: dump.path })), number(dump.pid), number(bytes(dump.size)),
-        element("td", element("form", element("button", "Delete"), { method: "post", action: `${page.dataset.dump}/${dump.id}/delete` })));
-      return made;
-    }));
+    body("dumps").replaceChildren(...complete.map((dump) => row("dumps", [
+      link(dump.time, `${page.dataset.heap}/${dump.id}/`, { title: dump.path }), dump.pid, bytes(dump.size),
+      element("form", element("button", "Delete"), { method: "post", action: `${page.dataset.dump}/${dump.id}/delete` })
+    ].map(cell))));
   }
 
   function work(rows) {
     show("#work", rows.length > 0);
-    body("work-rows").replaceChildren(...rows.map((row) => {
-      const made = element("tr", "");
-      made.append(number(count(row.runs)), number(duration(row.time)), number(row.objects == null ? "" : count(row.objects)),
-        element("td", row.kind === "job" ? `${row.name} (job)` : row.name));
-      return made;
-    }));
+    body("work-rows").replaceChildren(...rows.map(({ runs, time, objects, kind, name }) => row("work-rows", [
+      count(runs), duration(time), objects == null ? "" : count(objects), kind === "job" ? `${name} (job)` : name
+    ].map(cell))));
   }
 
   // Sentences and facts of the page.
@@ -158,7 +159,7 @@
       const known = values.filter((value) => value != null);
       const figures = known.length ? [known[known.length - 1], Math.min(...known), Math.max(...known)].map(format) : ["", "", ""];
       const made = element("tr", element("th", name, { scope: "row" }));
-      made.append(...figures.map(number));
+      made.append(...figures.map((figure) => element("td", figure, { class: "number" })));
       return made;
     }));
   }
