@@ -34,7 +34,7 @@ fn sums_up_groups_and_requests() {
 
 #[test]
 fn groups_jobs_by_class() {
-    let job = "{\"tracers\":{},\"job\":{\"class\":\"MailJob\",\"queue\":\"/a/7\",\"id\":\"7\"},\"time\":2}\n";
+    let job = "{\"tracers\":{},\"job\":{\"class\":\"MailJob\",\"queue\":\"/a/7\",\"id\":\"7\"},\"time\":2.5}\n";
     let text = request("/a", "1") + job + job;
     for by in [By::Path, By::Action] {
         let options = Options { by, sort: "time".to_owned(), limit: 3 };
