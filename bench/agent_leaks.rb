@@ -37,7 +37,7 @@ class Replay
   HOURS = 54
   APPS = %w[healthy_app other_app].freeze
 
-  # Records the app if there is no record: with `support/healthy_app.bin` deleted, it is recorded anew.
+  # Records an app whose record is missing: delete `support/healthy_app.bin` to record it again.
   def self.record(app, path)
     records = STARTS.each_with_index.map do |hour, index|
       Tempfile.create("memprof-bench") do |file|

@@ -38,9 +38,16 @@ RSpec.describe Memprof::JobTracer do
     expect(File.read(path)).not_to include("secret")
   end
 
-  it "shares one file between the tracers that Sidekiq builds, and chooses jobs by the options" do
-    10.times { described_class.new(path: path, per_second: 1).call(nil, job, "mail") { nil } }
-    expect(records.size).to be_between(1, 2)
+  it "shares the file, and what was decided, between the tracers that Sidekiq builds" do
+    made = described_class.requests(path: path, per_second: 1)
+    expect(described_class.requests({ per_second: 1, path: path })).to equal(made)
+    3.times { described_class.new(path: path).call(nil, job, "mail") { nil } }
+    expect(records.size).to eq(3)
+  end
+
+  it "chooses jobs by the options" do
+    10.times { described_class.new(path: path, one_in: 1 << 60).call(nil, job, "mail") { nil } }
+    expect(File.exist?(path)).to be(false)
   end
 
   it "refuses invalid options when it is built" do

@@ -66,7 +66,7 @@ const liveCharts = (() => {
       return value == null ? "–" : (one.format ?? format)(value);
     }
 
-    // Colours are read anew.
+    // Reads the colours again.
     repaint() {
       this.plot.redraw(false, true);
       this.place.querySelectorAll(".u-marker").forEach((marker, at) => {

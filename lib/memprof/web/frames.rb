@@ -13,7 +13,7 @@ module Memprof
       private_constant :VM
 
       class << self
-        # A frame is never wider than its parent: whoever is left has all frames above it.
+        # A frame is never wider than its parent, so all frames above a frame that stays do as well.
         def widest(flame, most = MOST)
           frames = flame[:frames]
           return flame if frames.size <= most

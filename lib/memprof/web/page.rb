@@ -72,7 +72,7 @@ module Memprof
 
       def assets = self.class.assets.to_a
 
-      # The same question on the command line; nil if there is none.
+      # The same question on the command line, or nil.
       def command = nil
 
       # A place in a list that a parameter chooses; the first by default.

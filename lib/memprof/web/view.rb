@@ -28,7 +28,6 @@ module Memprof
   class Web
     # The context of templates: the page, its data, and helpers.
     class View
-      include Template::Building
       include Helpers::Blocks
       include Helpers::Charts
       include Helpers::DiffBars

@@ -1,10 +1,14 @@
 # frozen_string_literal: true
 
+require_relative "../template"
+
 module Memprof
   class Web
     module Helpers
       # What a page exports: the tables and pictures that its view draws, each with the heading above it.
       module Exports
+        include Template::Building # knows the heading above
+
         HEADING = %r{<h[1-3]\b[^>]*>(?<text>(?:(?!</h[1-3]>).)*)</h[1-3]>}m
         # Rows of an export of a list that has several pages.
         MOST = 10_000

@@ -8,7 +8,7 @@ require_relative "sparing"
 module Memprof
   class Web
     class Live
-      # What is new in this process since a page last asked. There is no thread: a page's request measures, at
+      # What is new in this process since a page last asked. It needs no thread: a page's request measures, at
       # most once a second, and all pages share the bounded history. Each new part gets the next number, so
       # one number says what a page knows.
       #
@@ -53,7 +53,7 @@ module Memprof
 
         private
 
-        # The history of a forked child begins anew.
+        # A forked child starts its own history.
         def check_process
           begin_anew unless @pid == Process.pid
         end
@@ -118,7 +118,7 @@ module Memprof
           { at: milliseconds, rss: ledger.rss,
             items: ledger.items.map { |item| { key: item.key, name: item.name, bytes: item.bytes } } }
         rescue Memprof::Error
-          nil # there is no /proc
+          nil # without /proc
         end
 
         def look_at_sites

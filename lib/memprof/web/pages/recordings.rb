@@ -75,7 +75,7 @@ module Memprof
 
         private
 
-        # Without the VM's frames, unless there are no others.
+        # Without the VM's frames, unless all are the VM's.
         def flame_of(record)
           flame = record.content.flame(value.to_sym, **chosen)
           own = Frames.without_vm(flame) unless vm?

@@ -62,7 +62,7 @@ RSpec.describe Memprof::Web::Live::Feed do
     expect(GC.stat(:total_allocated_objects) - before).to be < 400
   end
 
-  it "begins anew in a forked process" do
+  it "starts again in a forked process" do
     feed.since(0)
     number = later(0)[:number]
     allow(Process).to receive(:pid).and_return(Process.pid + 1)
