@@ -13,6 +13,7 @@ mod error;
 mod flame;
 pub mod histogram;
 mod holders;
+mod leaked;
 mod limit;
 mod memory;
 pub mod namespaces;
