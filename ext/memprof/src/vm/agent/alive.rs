@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rb_sys::{ID, VALUE, rb_trace_arg_t};
 
-use super::{Agent, with};
+use super::{Agent, timer, with};
 use crate::vm::event::Event;
 use crate::vm::event_hook::EventHook;
 use crate::vm::postponed_job;
@@ -175,7 +175,7 @@ impl Agent {
         if self.samples.has_unmeasured() {
             postponed_job::request();
         }
-        self.busy += began.elapsed();
+        timer::spend(began.elapsed());
     }
 
     fn probe(&mut self) {
