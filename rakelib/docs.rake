@@ -87,3 +87,10 @@ task "docs:reference" do
   require_relative "../spec/support/documents/reference"
   Documents::Reference.pages.each { |page, text| File.write(page, text) }
 end
+
+desc "List long sentences, inversions and replaced words in the documents (PAGE=docs/cli.md for one page)"
+task "docs:words" do
+  require_relative "../spec/support/documents/words"
+  pages = ENV["PAGE"] ? [ENV["PAGE"]] : DocumentedOutput::PAGES
+  puts(pages.flat_map { |page| Documents::Words.findings(File.expand_path(page)) })
+end

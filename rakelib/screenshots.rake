@@ -16,11 +16,12 @@ class Screenshots
     "overview" => "/heaps/2/", "leaks" => "/heaps/2/leaks", "object" => "/heaps/2/objects/:page",
     "flame" => "/heaps/2/flame", "graph" => "/heaps/2/graph/:object",
     "groups" => "/heaps/2/groups?by=generation",
-    "compare" => "/diff?a=1&b=2", "requests" => "/traces/1", "allocations" => "/tracked/2/flame",
-    "boot" => "/boots/4",
-    "malloc" => "/malloc/3?sort=leaked", "malloc-flame" => "/malloc/3/flame",
-    "malloc-line" => "/malloc/3/line?:line"
+    "compare" => "/diff?a=1&b=2", "requests" => "/traces/1", "allocations" => "/tracked/1/flame",
+    "boot" => "/boots/1",
+    "malloc" => "/malloc/1?sort=leaked", "malloc-flame" => "/malloc/1/flame?vm=yes",
+    "malloc-line" => "/malloc/1/line?:line"
   }.freeze
+  UPDATED = "document.querySelector('#updates').textContent"
   # Other settings: dark scheme, and a phone.
   OTHERS = {
     "overview-dark" => ["overview", WIDE, "dark"], "object-narrow" => ["object", NARROW, "light"]
@@ -51,7 +52,7 @@ class Screenshots
     page = address(".card p a", "Page")
     @tab.go("#{@stage.dumps}/heaps/2/objects/#{page}")
     object = address("main a", "Hash")
-    @tab.go("#{@stage.dumps}/malloc/3?sort=leaked")
+    @tab.go("#{@stage.dumps}/malloc/1?sort=leaked")
     line = @tab.evaluate("document.querySelector('td a[href*=\"/line?\"]').href")[/\?(.*)/, 1]
     { ":object" => object, ":page" => page, ":line" => line }
   end
@@ -79,9 +80,12 @@ class Screenshots
   # The steps of a search for a leak.
   def watch_the_app
     @tab.follow("form[action$='/live/tracking/start'] button")
-    @stage.app.visit(50)
-    @stage.app.ask("collect")
-    @tab.go("#{@stage.live}/live")
+    15.times do
+      @stage.app.visit(20)
+      @stage.app.ask("collect")
+      updated = @tab.evaluate(UPDATED)
+      @tab.wait("update the page") { @tab.evaluate(UPDATED) != updated }
+    end
   end
 
   # What the app's requests allocate.

@@ -6,6 +6,7 @@ require "tmpdir"
 require_relative "support/documents/promised"
 require_relative "support/documents/reference"
 require_relative "support/documents/walk"
+require_relative "support/documents/words"
 
 # What the documents say is run by the specs as well, so that it stays true.
 RSpec.describe "The documents" do
@@ -76,6 +77,32 @@ RSpec.describe "The documents" do
       missing = links.reject { |link| there?(link, page) }
       expect(missing).to eq([])
     end
+  end
+
+  Dir[File.join(Documents::ROOT, "{README.md,docs/*.md}")].sort.each do |page|
+    it "use short sentences and the words of the field: #{Documents.relative(page)}" do
+      expect(Documents::Words.findings(page).map(&:to_s)).to eq([])
+    end
+  end
+
+  it "are read by sentence, without code and tables" do
+    page = <<~MARKDOWN
+      # What is it?
+      Told are `all of them` at once. *memprof* reports
+      [the lines](b.md) that allocate. What is born stays.
+
+      a | b
+      ---|---
+      nobody | knows
+
+      - #{"word " * 31}
+      - Retained objects are those that a GC does not free.
+    MARKDOWN
+    sentences = Documents::Words.sentences(page)
+    expect(sentences.map(&:first)).to eq([2, 2, 3, 9, 10])
+    expect(sentences[1].last).to eq("MEMPROF reports the lines that allocate.")
+    problems = sentences.map { |_, sentence| Documents::Words.problems(sentence).size }
+    expect(problems).to eq([2, 0, 3, 1, 0])
   end
 
   def there?(link, page)

@@ -32,6 +32,7 @@ module Memprof
   autoload :Growth, "#{__dir__}/growth"
   autoload :Heap, "#{__dir__}/heap"
   autoload :Iseqs, "#{__dir__}/iseqs"
+  autoload :JobTracer, "#{__dir__}/job_tracer"
   autoload :Malloc, "#{__dir__}/malloc"
   autoload :Memory, "#{__dir__}/memory"
   autoload :Middleware, "#{__dir__}/middleware"

@@ -43,7 +43,7 @@ module Memprof
     # The building blocks of the commands.
     {
       Arrival: "arrival", Attachment: "attachment", BootPage: "boot_page",
-      Collection: "collection", Command: "command", Comparing: "comparing",
+      Command: "command", Comparing: "comparing",
       ComparisonOptions: "comparison_options", Defaults: "defaults", DumpSeries: "dump_series",
       Dumping: "dumping", ExitStatus: "exit_status", Flag: "flag", Flags: "flags",
       ForeignFiles: "foreign_files", GrowthRows: "growth_rows",
@@ -51,9 +51,9 @@ module Memprof
       MallocPreload: "malloc_preload",
       MallocRecording: "malloc_recording", ManPage: "man_page", Objects: "objects", Options: "options",
       Overview: "overview", Page: "page", Pager: "pager", ProcessCopy: "process_copy",
-      ProcessFacts: "process_facts", Program: "program", Reports: "reports", Suggestion: "suggestion",
-      Target: "target", Targets: "targets", Terminal: "terminal", VerdictText: "verdict_text",
-      Watch: "watch"
+      ProcessFacts: "process_facts", Program: "program", ReportFile: "report_file", Reports: "reports",
+      Suggestion: "suggestion", Target: "target", Targets: "targets", Terminal: "terminal",
+      VerdictText: "verdict_text", Watch: "watch"
     }.each { |name, file| autoload(name, "#{__dir__}/cli/#{file}") }
 
     # Runs a command line.
@@ -81,8 +81,12 @@ module Memprof
 
     # Options may also come before the targets, unless they are those of the old command line.
     def self.start_option(arguments, terminal)
-      found = Targets.verb_behind_options(arguments) unless Compat::Uploader.options?(arguments)
-      found ? command(found, terminal).start(arguments) : Compat::Uploader.new(terminal).start(arguments)
+      return Compat::Uploader.new(terminal).start(arguments) if Compat::Uploader.options?(arguments)
+
+      found = Targets.verb_behind_options(arguments)
+      raise UsageError, "invalid option: #{arguments.first}; see `memprof --help`" unless found
+
+      command(found, terminal).start(arguments)
     end
     private_class_method :start_verb, :start_option
 

@@ -2,6 +2,7 @@
 
 require "memprof"
 require_relative "filter"
+require_relative "job_tracer"
 require_relative "trace/requests"
 
 module Memprof
@@ -60,7 +61,7 @@ module Memprof
         raise ArgumentError, "only must be callable, not #{only.inspect}"
       end
 
-      @requests = Trace::Requests.new(path: path&.to_s, scope: scope, tracers: tracers, except: except,
+      @requests = Trace::Requests.new(path: path, scope: scope, tracers: tracers, except: except,
         max_size: max_size, when_full: when_full, one_in: one_in, per_second: per_second, lines: lines)
       @requests.install # notices statements prepared before the first request
       @app = app

@@ -115,7 +115,7 @@ RSpec.describe "memprof boot" do
 
     expect([stderr, status.exitstatus]).to eq(["", 3])
     boot, after = stdout.split("Loaded after boot: 1 file")
-    expect(boot).to match(/^\d+ files? brought .* KiB in .* objects: .* of it code; .*\n +Total +Self +Obj/)
+    expect(boot).to match(/^\d+ files? added .* KiB in .* objects, .* of it code; .*\n +Total +Self +Obj/)
     expect(boot).to match(/ app\.rb \(program\)$/).and match(%r{ lib/eager\.rb$})
     expect(boot).to match(%r{ lib/lazy\.rb \(autoload\)$})
     expect(after).to match(%r{ lib/late\.rb$}).and match(/^By gem\n/).and match(/^By file\n.*\n.*\n\z/)

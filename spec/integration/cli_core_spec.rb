@@ -58,7 +58,7 @@ RSpec.describe "memprof core" do
       File.truncate("core.#{pid}", File.size("core.#{pid}") / 2)
       cut = run_memprof("core", "core.#{pid}")
       expect([cut.status.exitstatus, cut.stdout.lines[1]])
-        .to match([2, /^Note: .* are cut off the file; what is known is incomplete\.$/])
+        .to match([2, /^Note: .* of the file are missing; answers are incomplete\.$/])
     end
   end
 

@@ -188,6 +188,8 @@ RSpec.describe "memprof dump, start, stop and stats" do
       socket_of(program)
       expect(run_memprof("stats", "--pid", program.pid).stdout).to include("      7 -e:5:Object\n")
       expect(run_memprof("stats", "--pid", program.pid, "--limit", 2).stdout.lines.size).to eq(2)
+      expect(JSON.parse(run_memprof("stats", program.pid, "--json").stdout)["objects"])
+        .to include({ "count" => 7, "file" => "-e", "line" => 5, "class" => "Object" })
       expect(run_memprof("start", "--pid",
         program.pid).stdout).to eq("tracking was already running in process #{program.pid}\n")
       expect(run_memprof("stop", "--pid",

@@ -8,16 +8,13 @@ RSpec.describe "docs/leaks.md" do
   include HeapDumps
 
   page = File.read(File.join(ChildRuby::ROOT, "docs/leaks.md"))
-  commands = page.scan(/<!-- output of: (.+?) -->/).flatten
+  commands = page.scan(/<!-- output.*? of: (.+?) -->/).flatten
 
   # What the page says that they show.
   facts = {
-    "leaks cache-3.memprof" => [
-      /^1\. 5,000 Session instances retain/, /^Retained by +Sessions::STORE -> Hash\[\*\]$/,
-      /^Allocated at +heap_cache\.rb:27 in fetch/
-    ],
     "leaks cache-1.memprof" => [
-      /^1\. 4,000 more Session instances retain/, /^Retained by +Sessions::STORE -> Hash\[\*\]$/
+      /^1\. 4,000 more Session instances retain/, /^Retained by +Sessions::STORE -> Hash\[\*\]$/,
+      /^Allocated at +heap_cache\.rb:27 in fetch/
     ],
     # Since Ruby 4.0 a table of the VM grows by more.
     "diff --limit 4 cache-1" => [RUBY_VERSION < "4" ? /\+2,000 +2,000 +0 .* Session$/ : /\+2,000 .* Array$/],
@@ -25,11 +22,8 @@ RSpec.describe "docs/leaks.md" do
       /2,000 Array instances retain/, /^Retained by +\$driver -> Driver@waiting -> Array\[\*\]$/,
       /^Allocated at +heap_callbacks\.rb:21 /
     ],
-    "top --procs" => [/ 2,000  heap_callbacks\.rb:33 +body: String/],
     "leaks --ignore-stack-roots" => [/10,000 methods retain/, /^Retained by +Templates#render_order_#/],
-    "histogram --by line" => [/heap_module\.rb:20/, /<iseq>/],
-    "diff --limit 5 version-1" => [/\+5,000 .* TaggedProduct$/],
-    "dups --limit 2" => [/ 5,001 +3  "EUR"/, /TaggedProduct@tags$/]
+    "diff --limit 5 version-1" => [/\+5,000 .* TaggedProduct$/]
   }
 
   it "has a command for each of them" do

@@ -204,6 +204,14 @@ RSpec.describe "memprof, asking a dump" do
       expect([keys, keys.size, groups[:exact]]).to eq([keys.sort, 3, true])
     end
 
+    it "shows ten rows of each level of a tree, and three of other groups within groups" do
+      rows = ->(*options) do
+        answer("histogram", cache_dump, *options)[:rows].map { |row| row[:rows].to_a.size }
+      end
+      expect(rows.call("--by", "namespace").max).to be_between(4, 10)
+      expect(rows.call("--then", "line").max).to eq(3)
+    end
+
     it "refuses an unknown group" do
       _, stderr, status = memprof("histogram", cache_dump, "--by", "colour")
       expect(stderr).to match(/\Amemprof: invalid --by "colour"; expected one of: class, type, file, .*\n\z/)

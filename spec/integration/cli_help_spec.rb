@@ -31,7 +31,7 @@ RSpec.describe "Every option in the help of" do
     %w[stats --pid] => nil, # of a process
     %w[path --where] => ["DUMP"], %w[dups --sort] => ["DUMP", "--collections"],
     %w[diff --max-increase] => nil, %w[diff --internal] => nil, # of reports
-    %w[leaks --fail] => %w[DUMP DUMP]
+    %w[leaks --fail] => %w[DUMP DUMP], %w[export --show-contents] => %w[DUMP report.html]
   }
 
   of_processes = %w[--for --attach --contents --force-copy]

@@ -88,6 +88,6 @@ RSpec.describe "memprof malloc" do
         .to eq(["memprof: #{old} is neither a command nor a malloc recording\n", 2])
     end
     expect(run_memprof("malloc", "no-such.malloc").stderr)
-      .to end_with("memprof: no such recording: no-such.malloc\n")
+      .to end_with("memprof: no such recording either: no-such.malloc\n")
   end
 end

@@ -17,6 +17,8 @@ RSpec.describe "Options of the command" do
 
   def long(verb) = Memprof::CLI::Flags.of(verb).map(&:long)
 
+  def former(verb) = Memprof::CLI::Flags.of(verb).filter_map(&:was)
+
   def names(verb) = Memprof::CLI::Flags.of(verb).flat_map(&:names)
 
   def manual(verb)
@@ -63,6 +65,17 @@ RSpec.describe "Options of the command" do
     expect(taken.tally.select { |_, times| times > 1 }).to eq({})
     expect(taken.map(&:first).uniq - verbs).to eq([])
     expect(verbs.reject { |verb| names(verb).include?("--help") }).to eq([])
+  end
+
+  it "have one meaning each: a value of one kind, in all commands, and no former meaning" do
+    meanings = Memprof::CLI::Flags::TABLE.group_by(&:long)
+      .transform_values { |flags| flags.map(&:value).uniq }
+    expect(meanings.select { |_, values| values.size > 1 }).to eq({})
+    # The former name of an option of one command, and an option of others; no command has both.
+    both = Memprof::CLI::Flags::TABLE.filter_map(&:was).uniq & meanings.keys
+    expect(both).to match_array(%w[--force --sample])
+    expect(both.select { |was| verbs.any? { |verb| long(verb).include?(was) && former(verb).include?(was) } })
+      .to eq([])
   end
 
   it "have defaults that they take themselves" do

@@ -41,11 +41,11 @@ RSpec.describe "memprof run, unless more is asked for" do
 
   it "sums up in one line what the VM allocates for itself" do
     stdout = spec.stdout
-    expect(stdout.scan(/^excluded: [\d,]+ objects .* internal to the VM, /).size).to eq(1)
+    expect(stdout.scan(/^Excluded: [\d,]+ VM-internal objects .*, /).size).to eq(1)
     expect(rows(stdout).size).to eq(40)
     expect(rows(stdout)).not_to include(/<(?:iseq|callcache|constcache|env|svar|throw_data|ifunc)>/)
     stdout = spec("--internal", "--limit", "200").stdout
-    expect(stdout).not_to include("excluded:")
+    expect(stdout).not_to include("Excluded:")
     expect(rows(stdout)).to include(/<iseq>/).and include(/<callcache>|<env>/)
   end
 

@@ -118,7 +118,7 @@ RSpec.describe "memprof run" do
 
     it "draws what is wanted" do
       file("app.rb", "$kept = Array.new(6) { Object.new }\n40.times { Object.new }\n")
-      options = %w[--format collapsed --trace Object --allow-files app --value retained_objects]
+      options = %w[--format collapsed --class Object --allow-files app --value retained_objects]
 
       # The machine's stack may still hold the last of the forty.
       expect(run(*options, "app.rb").stdout.scan(/ (\d+)$/).flatten - ["1"]).to eq(%w[6])
@@ -136,17 +136,16 @@ RSpec.describe "memprof run" do
       expect(sites.call("--ignore-files", "wanted").map(&:first)).not_to include(/wanted\.rb/)
       expect(sites.call("--no-internal").map(&:last)).to include("Rational")
       expect(sites.call("--no-internal").map(&:last)).not_to include(/</)
-      expect(sites.call("--trace", "Rational").map(&:last).uniq).to eq(%w[Rational])
+      expect(sites.call("--class", "Rational").map(&:last).uniq).to eq(%w[Rational])
+      # As --class was called.
       expect(sites.call("--trace", "Rational", "--ignore-files", "wanted|gems"))
         .to contain_exactly([/other\.rb/, "Rational"])
     end
 
-    it "does not take the command that is to be traced for a class" do
-      _, stderr, status = run("--trace", "ruby", "-e", "1")
-      expect(status.exitstatus).to eq(2)
-      expect(stderr).to eq('memprof: invalid --trace "ruby"; expected a class; ' \
-                           "to trace what a command does: --trace -- COMMAND\n")
-      expect(run("--trace", "<array>", "ruby", "-e", "1").status.exitstatus).to eq(0)
+    it "does not take for a class what can't be one" do
+      _, stderr, status = run("--class", "ruby", "-e", "1")
+      expect([stderr, status.exitstatus])
+        .to eq(["memprof: invalid --class \"ruby\"; expected a class, such as String or <array>\n", 2])
     end
 
     it "is short if so asked" do

@@ -69,7 +69,7 @@ RSpec.describe "memprof trace" do
       [line.("app.rb:7 in Page#row", 400)]]
     path = file(*requests.map { |lines| { tracers: { objects: { created: 900, lines: lines } }, time: 3.0 } })
     expect(run_memprof("trace", path).stdout).to include(<<~TEXT)
-      Lines that allocate most objects
+      Lines that allocate the most objects
       Objects     Bytes  Requests  Class   Allocated at
           700  27.3 KiB         2  String  app.rb:7 in Page#row
             2      80 B         1  String  app.rb:3
@@ -132,7 +132,7 @@ RSpec.describe "memprof trace" do
     end
 
     it "has the report of the process, indented on stdout" do
-      stdout, stderr, status = run("--trace", "--", "ruby", "-e",
+      stdout, stderr, status = run("--trace", "ruby", "-e",
         "Thread.new { 50.times { Object.new } }.join; exit 3")
       report = JSON.parse(stdout)
       expect([stderr, status.exitstatus]).to eq(["", 3])
@@ -161,7 +161,7 @@ RSpec.describe "memprof trace" do
     end
 
     it "still takes a class" do
-      stdout, = run("--trace", "Object", "--", "ruby", "-e", "5.times { Object.new }")
+      stdout, = run("--class", "Object", "--", "ruby", "-e", "5.times { Object.new }")
       expect(stdout).to match(/\b5 objects \(200 B\) allocated/)
     end
   end

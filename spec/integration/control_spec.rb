@@ -111,7 +111,7 @@ RSpec.describe "The control socket of memprof/signal" do
       expect(memory["items"].sum { |item| item["bytes"] }).to eq(memory["rss"])
       stdout, stderr, status = run_memprof("memory", program.pid.to_s)
       expect(status.exitstatus).to eq(0)
-      expect(stdout).to match(/\A#{program.pid}: RSS: .*^ *[\d.]+ [KM]iB .* instruction sequences /m)
+      expect(stdout).to match(/\A#{program.pid}: RSS .*^ *[\d.]+ [KM]iB .* instruction sequences /m)
       expect(commands(stderr)).to eq([["dump", program.pid.to_s],
         ["attach", program.pid.to_s, "--malloc"]])
     end

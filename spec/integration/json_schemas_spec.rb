@@ -29,7 +29,8 @@ RSpec.describe "The JSON schemas of docs/schemas/" do
   it "are valid, of draft 2020-12, and say of open keys what they are" do
     paths = Dir[File.join(ChildRuby::ROOT, "docs/schemas/*.json")]
     expect(paths.map { |path| File.basename(path, ".json") })
-      .to match_array(%w[boot check diff histogram leaks malloc memory path query show top trace])
+      .to match_array(%w[boot check diff dups histogram leaks malloc memory path query show slots top trace
+        tree])
     paths.each do |path|
       schema = JSON.parse(File.read(path))
       expect(schema).to include("title" => /--json/,
@@ -69,6 +70,16 @@ RSpec.describe "The JSON schemas of docs/schemas/" do
       answer("query", dump, "type = #{type}", "--limit=1")["objects"].first["address"]
     end
     expect(faults("show", *shown.map { |one| answer("show", dump, one) })).to eq([])
+  end
+
+  it "fit trees, duplicates and slots" do
+    trees = [[dump], ["--by=class", dump], [dump, address]].map { |arguments| answer("tree", *arguments) }
+    expect(faults("tree", *trees)).to eq([])
+    sorted = %w[length retained size unused].map do |order|
+      answer("dups", "--collections", "--sort=#{order}", dump)
+    end
+    expect(faults("dups", answer("dups", "--limit=1000", dump), *sorted)).to eq([])
+    expect(faults("slots", answer("slots", dump))).to eq([])
   end
 
   it "fit comparisons of dumps" do

@@ -55,10 +55,12 @@ RSpec.describe "memprof mcp" do
     [text, text.scan(/^\{"tool".*$/).map { |line| JSON.parse(line) }]
   end
 
-  # What differs from run to run.
+  # Without what differs from run to run and without notes; with the first of the calls that come next.
   def settled(text)
     text.gsub(%r{/[^" ]*/library/}, "/home/ann/.local/share/memprof/")
       .gsub(%r{/[^" ]*/shop\.rb}, "/srv/shop/shop.rb")
+      .gsub(/\nNote: (?:.+\n)+?(?=\n|~~~)/, "")
+      .gsub(/^(\{"tool".*\n)(?:\{"tool".*(?:\n|\z))+/, "\\1...\n")
   end
 
   # The tools that were called, and their arguments.

@@ -154,13 +154,13 @@ RSpec.describe "What cannot be counted" do
       plain_program(program) do |pid|
         core = core_of(pid)
         File.truncate(core, File.size(core) * 9 / 10)
-        cut = /\Amemprof: .* are cut off the file; what is known is incomplete$/
+        cut = /\Amemprof: .* of the file are missing; answers are incomplete$/
         of_blocks.each do |question|
           result = refused("core", *question.grep(/^--/), core, *question.grep_v(/^--/))
           expect(result.stderr).to match(cut), question.join(" ")
         end
         expect(refused("core", core, "count", "objects").stderr).to match(cut)
-        expect(refused("core", core).stdout.lines[1]).to match(/^Note: .* are cut off the file/)
+        expect(refused("core", core).stdout.lines[1]).to match(/^Note: .* of the file are missing/)
         expect(refused("core", "--json", core).stderr).to match(cut)
         of_heaps.each do |question|
           result = refused(*about(question, core))

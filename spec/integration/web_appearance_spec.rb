@@ -11,17 +11,18 @@ RSpec.describe "the pages of memprof web in a browser" do
   # Pages of a heap, and others, besides those that links of pages lead to.
   heap = %w[
     / /leaks /flame /groups /groups?by=line&then=class /groups?by=generation /groups?by=gem /groups?by=age
-    /objects /objects?where=class+%3D+Page&sort=size /namespaces /namespaces?under=ActiveSupport /tree
-    /tree?by_class=1 /paths /paths?where=class+%3D+Page /strings /collections
+    /objects /objects?where=class+%3D+Page&sort=size /classes /namespaces /namespaces?under=ActiveSupport
+    /tree /tree?by_class=1 /paths /paths?where=class+%3D+Page /strings /collections
     /procs /threads /slots /classes/Page /classes/ProductsController
     /search?q=PageCache /search?q=Cache /search
   ].map { |path| "/heaps/2#{path}" }
   others = %w[
-    /heaps /verdict?dumps=1,2 /verdict /diff?a=1&b=2 /diff/objects?a=1&b=2&change=new /diff/interface?a=1&b=2
+    /heaps /verdict?dumps=1,2 /verdict /diff?a=1&b=2 /diff/flame?a=1&b=2
+    /diff/objects?a=1&b=2&change=new /diff/interface?a=1&b=2
     /diff /library
     /traces/1 /traces/1?from=0.01&to=0.1 /traces/1/requests/2
-    /tracked/2 /tracked/2/flame /tracked/2/flame?own=yes
-    /malloc/3 /malloc/3?from=0.1 /malloc/3/flame /boots/4 /boots/4?min=0 /boots/4/flame
+    /tracked/1 /tracked/1/flame /tracked/1/flame?own=yes
+    /malloc/1 /malloc/1?from=0.1 /malloc/1/flame /malloc/1/flame?vm=yes /boots/1 /boots/1?min=0 /boots/1/flame
   ]
   cores = %w[/ /blocks /blocks/list?set=leaked /blocks/list?set=owned&like=%25RubyString /blocks/at/0x1]
   live = %w[/live /live/requests /live/requests/1 /live/memory /live/agent]
@@ -37,9 +38,10 @@ RSpec.describe "the pages of memprof web in a browser" do
   # Looks at the page that is there in all ways.
   def faults(contrast)
     found = { "problems" => @tab.watch.forget, "names" => ask(:unnamed) }
-    [1280, 390].each do |width|
+    { 1440 => %i[overflow labels heads], 390 => %i[overflow labels letters nameless] }.each do |width, checks|
       @tab.resize(width, 800)
-      found["overflow at #{width}"] = ask(:overflow)
+      ask(:settled)
+      checks.each { |check| found["#{check} at #{width}"] = ask(check) }
     end
     @tab.resize(1280, 800)
     ["light", "dark"].each do |scheme|
@@ -75,8 +77,8 @@ RSpec.describe "the pages of memprof web in a browser" do
       "/heaps/2/tree?of=#{object[/0x\h+/]}"]
     @tab.go("#{@stage.dumps}/library")
     pages << linked(%r{\A/library/\d+})
-    @tab.go("#{@stage.dumps}/malloc/3")
-    pages << linked(%r{\A/malloc/3/line\?})
+    @tab.go("#{@stage.dumps}/malloc/1")
+    pages << linked(%r{\A/malloc/1/line\?})
     expect(wrong(pages.map { |path| @stage.dumps + path }, contrast)).to eq({})
   end
 
@@ -133,7 +135,7 @@ RSpec.describe "the pages of memprof web in a browser" do
 
   it "are all that there are" do
     router = Memprof::Web::Router.standard
-    details = %w[/heaps/1/objects/0x1 /heaps/1/graph/0x1 /library/1 /live/source /live/malloc /malloc/3/line]
+    details = %w[/heaps/1/objects/0x1 /heaps/1/graph/0x1 /library/1 /live/source /live/malloc /malloc/1/line]
     details += cores.map { |path| "/heaps/1#{path}" }
     seen = [*heap, *others, *live, *details].map { |path| router.find("GET", path.sub(/\?.*/, "")).page }
     shown = Memprof::Web::Page.all - seen

@@ -41,6 +41,36 @@ RSpec.describe "memprof web in a browser, with something to change" do
     expect(texts("[role=status]").first).to match(/^Tracking stopped in process/)
   end
 
+  it "shows an application as it changes, without a reload, until it is paused" do
+    tab.go("#{@stage.live}/live")
+    tab.follow(element("button", "/^Start tracking/"))
+    fill("input[name=count]", "3")
+    tab.follow(element("button", "/^Trace the next/"))
+    line = File.readlines(LeakyRails::APP).index { |text| text.include?("* 4_000") } + 1
+    rows = "[...document.querySelectorAll('#site-rows tr')]"
+    site = "#{rows}.find((row) => /app\\.rb:#{line}$/.test(row.innerText))"
+    @stage.app.visit(40)
+    @stage.app.ask("collect")
+    tab.wait("see the site", "Boolean(#{site})")
+    before = tab.evaluate("Number(#{site}.cells[2].innerText)")
+    tab.wait("see requests", "document.querySelectorAll('#ended-rows tbody tr').length === 3")
+    expect(texts("#ended-rows a")).to all(match(/products/))
+    expect(texts("#left, #costs")).to include("Costs of 3 requests")
+    tab.wait("see charts", "document.querySelectorAll('#charts canvas').length === 4")
+    loads = tab.watch.loads
+    @stage.app.visit(80)
+    @stage.app.ask("collect")
+    tab.wait("see it grow", "/^\\+/.test(#{site}.cells[1].innerText)")
+    expect(tab.evaluate("[#{site}.rowIndex, Number(#{site}.cells[2].innerText)]")).to match([1, be > before])
+    tab.click("#pause")
+    asked = tab.watch.requests.size
+    expect(texts("#pause, #stopped")).to eq(["Resume", "Paused."])
+    tab.click("#pause")
+    tab.wait("go on") { tab.watch.requests.size > asked }
+    expect(tab.watch.loads).to eq(loads)
+    tab.follow(element("button", "/^Stop tracking/"))
+  end
+
   it "renames what the library keeps, and compares it" do
     tab.go("#{@stage.dumps}/library")
     tab.follow(link("/^Details$/"))

@@ -35,7 +35,7 @@ RSpec.describe "files of requests and allocations in a browser" do
   end
 
   it "show stacks with one's own frames alone" do
-    visit("/tracked/2/flame")
+    visit("/tracked/1/flame")
     names = "[...document.querySelectorAll('.icicle title')].map((one) => one.textContent.split('\\n')[0])"
     all = tab.evaluate(names)
     expect(all.join).to match(%r{rack-[\d.]+/lib}).and match(/app\.rb:\d+/)

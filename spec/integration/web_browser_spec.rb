@@ -143,6 +143,31 @@ RSpec.describe "memprof web in a browser" do
     expect(tab.path).to eq("/heaps/2/classes/Page")
   end
 
+  it "shows flame graphs again as their addresses say" do
+    visit("/heaps/2/flame")
+    tab.click(element(".icicle a", "/^Page@/"))
+    tab.wait("zoom", "document.querySelectorAll('.icicle .above').length === 2")
+    tab.click(".flame-search")
+    tab.type("html")
+    tab.wait("write the search", "location.search.includes('search=html')")
+    address = tab.path
+    boxes = "[...document.querySelectorAll('.icicle a')].map((a) => a.className.baseVal + a.textContent)"
+    seen = tab.evaluate(boxes)
+    visit(address)
+    tab.wait("zoom", "document.querySelectorAll('.icicle .found').length > 0")
+    expect(tab.evaluate(boxes)).to eq(seen)
+    tab.click("[data-view=sandwich]")
+    tab.wait("list", "document.querySelectorAll('.flame-functions tbody tr').length > 0")
+    expect(texts(".flame-functions td.name")).to all(match(/html/i))
+    tab.click(element(".flame-functions td a", "/^String@html$/"))
+    names = "[...document.querySelectorAll('.icicle a')].map((box) => box.textContent.split('\\n')[0])"
+    tab.wait("draw", "#{names}.length > 2")
+    expect(tab.evaluate(names)).to match_array(["Hash", "Page@[]", "String@html"])
+    2.times { tab.evaluate("history.back()") }
+    tab.wait("go back", "document.querySelectorAll('.icicle .above').length === 2")
+    expect([tab.path, tab.evaluate(boxes)]).to eq([address, seen])
+  end
+
   it "expands the picture of references, and saves it" do
     visit("/heaps/2/leaks")
     tab.follow(link("/^Page/", ".card p"))
@@ -176,7 +201,7 @@ RSpec.describe "memprof web in a browser" do
     expect(texts("header [aria-current]")).to include("Compare")
     tab.follow(link("/^new$/", ".legend"))
     expect(texts("tbody .place, tbody a").join).to include("app.rb:")
-    { "/traces/1" => "Requests", "/tracked/2/flame" => "Allocations", "/heaps/2/classes/Page" => "Classes" }
+    { "/traces/1" => "Requests", "/tracked/1/flame" => "Allocations", "/heaps/2/classes/Page" => "Classes" }
       .each do |path, mark|
         visit(path)
         expect(texts("nav.menu [aria-current]")).to eq([mark])

@@ -79,7 +79,7 @@ RSpec.describe "memprof web, pictures" do
       graph = look_at("/heaps/3/graph/#{object}")
       links(graph, /expand=/).first(3).each { |path| look_at(path) }
       expect(get("/heaps/3/graph/#{object}?format=gml").body).to start_with("Creator")
-      files = ["/traces/1", "/traces/1/requests/2", "/tracked/2", "/tracked/2/flame"]
+      files = ["/traces/1", "/traces/1/requests/2", "/tracked/1", "/tracked/1/flame"]
       files = files.map { |path| look_at(path) }
       loaded = [diff, flame, graph, *files].flat_map { |page| assets(page) }.uniq
       expect(loaded.map { |path| get(path).code }.uniq).to eq(["200"])

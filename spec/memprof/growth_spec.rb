@@ -255,7 +255,7 @@ RSpec.describe Memprof::Growth do
       expect(output).to match(/\A\[\["String", \[1, (\d), (\d)(, \2)+\], 500, \d+\]\]\n\z/)
     end
 
-    it "runs on while something grows, and takes a memo that fills up for no growth" do
+    it "runs on while something grows, and takes a memo that fills up for no growth", :untyped do
       output = in_child(<<~RUBY)
         Entry = Class.new
         [20, nil].each do |most|

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require "memprof/library"
-require "memprof/library/key"
+require "memprof/cli"
 require "socket"
 require "time"
 require "tmpdir"
@@ -202,7 +202,7 @@ RSpec.describe Memprof::Library do
     expect(described_class.new(directory).to_a).to eq([])
   end
 
-  describe Memprof::Library::Key do
+  describe Memprof::CLI::Web::LibraryServer::Key do
     let(:library) { Memprof::Library.new(directory) }
 
     before { library }

@@ -124,7 +124,7 @@ RSpec.describe Memprof::Memory do
 
   it "prints itself" do
     text = memory.to_s
-    expect(text).to match(/\ARSS: [\d.]+ .iB, [\d.]+ .iB of it private\n\n +Size  Share  What +Accuracy\n/)
+    expect(text).to match(/\ARSS [\d.]+ .iB, [\d.]+ .iB of it private\n\n +Size  Share  What +Accuracy\n/)
     expect(text).to include("Ruby objects, in slots", "(shared pages split among processes).")
     expect(JSON.parse(memory.to_json)).to include("format" => "memprof-memory", "rss" => memory.rss)
     expect(memory.inspect).to eq("#<Memprof::Memory #{memory.rss} bytes resident>")
@@ -151,7 +151,7 @@ RSpec.describe Memprof::Memory do
         p near.call(growth[:objects], text.size), growth[:change] > 15_000_000
         child = forked.memory
         p child.rss.between?(text.size, second.memory.rss * 5 / 4), child.items.sum(&:bytes) == child.rss
-        p child.pss, child.private_bytes, child.to_s.start_with?("RSS: \#{Memprof::Units.bytes(child.rss)}\\n")
+        p child.pss, child.private_bytes, child.to_s.start_with?("RSS \#{Memprof::Units.bytes(child.rss)}\\n")
         p other.memory
       RUBY
       expect(lines).to eq(%w[true true true true true true true true nil nil true nil])

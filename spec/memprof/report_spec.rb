@@ -255,7 +255,7 @@ RSpec.describe Memprof::Report do
     it "counts, and is summed up in a line of text and Markdown" do
       [report.to_s, report.to_markdown].each do |text|
         expect(text).to include("9 objects (360 B) retained of 9 objects (360 B) allocated")
-        expect(text).to match(/^excluded: 3 objects \(120 B\) internal to the VM, 3 objects/)
+        expect(text).to match(/^Excluded: 3 VM-internal objects \(120 B\), 3 of them \(120 B\) retained$/)
         expect(text).to include("String").and include("<array>")
         expect(text).not_to include("callcache")
       end

@@ -41,6 +41,10 @@
     "Escape": () => { help.hidden = true; },
   };
 
+  // On a narrow screen the menu is longer than the screen.
+  const menu = document.querySelector("nav.menu"), current = menu?.querySelector("[aria-current]");
+  if (current) menu.scrollLeft = current.offsetLeft + current.offsetWidth / 2 - menu.clientWidth / 2;
+
   document.addEventListener("keydown", (event) => {
     const typing = event.target.matches("input, select, textarea");
     if (event.ctrlKey || event.metaKey || event.altKey) return;

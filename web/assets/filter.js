@@ -48,7 +48,8 @@
     function show(page, url) {
       let here = form, there = page.querySelector("form[data-as-typed]");
       if (!there) return location.assign(url); // another page: nothing is tracked any more, or not admitted
-      for (; here.id !== "main"; here = here.parentElement, there = there.parentElement) {
+      // Other parts of the live page are updated by its own script.
+      for (; !here.matches("#main, [data-filtered]"); here = here.parentElement, there = there.parentElement) {
         while (here.previousSibling) here.previousSibling.remove();
         while (here.nextSibling) here.nextSibling.remove();
         while (there.previousSibling) here.parentElement.prepend(there.previousSibling);

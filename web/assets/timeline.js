@@ -7,7 +7,8 @@
   const picture = document.querySelector("svg.timeline"), form = document.querySelector("form.range");
   if (!picture || !form) return;
   const whole = Number(picture.dataset.seconds);
-  const { width, height } = picture.viewBox.baseVal;
+  const inner = picture.querySelector("svg");
+  const { width, height } = inner.viewBox.baseVal;
   const drawn = document.createElementNS(SVG, "rect");
   drawn.setAttribute("class", "drawn");
   drawn.setAttribute("height", height);
@@ -33,7 +34,7 @@
     const at = place(event);
     if (!dragged && Math.abs(at - start) * picture.clientWidth < LEAST) return;
     if (!dragged) {
-      picture.append(drawn);
+      inner.append(drawn);
       picture.setPointerCapture(event.pointerId);
     }
     dragged = true;

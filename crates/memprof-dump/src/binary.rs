@@ -1,4 +1,4 @@
-//! memprof's binary format: small, fast, lossless. `docs/dump-formats.md` describes it byte by byte.
+//! memprof's binary format: small, fast, lossless. `FORMAT.md` beside `src/` describes it byte by byte.
 //!
 //! Records are grouped into blocks. A block can be read without the others: it defines everything that it refers to by
 //! number. Only a long text may span several. A second thread compresses the blocks.

@@ -1,5 +1,5 @@
 //! Recordings of malloc: a file of events in order. It can be read while it grows, and after its process was killed.
-//! docs/dump-formats.md describes the format.
+//! `FORMAT.md` beside `src/` describes the format.
 //!
 //! The recorder (`memprof-native`) writes records with [`BlockWriter`]; [`read`] returns them; [`Summary`] adds them up, and
 //! [`LiveBlocks`] maps addresses of blocks to the lines that allocated them.

@@ -1,4 +1,4 @@
-//! A traced request, or a traced block: its name and its costs.
+//! A traced request, job or block: its name and its costs.
 //!
 //! Files of memprof 0.3.8 and later count in whole milliseconds, older ones in seconds. `start` tells them apart: it is in
 //! milliseconds or microseconds since the epoch, and a value below [`YOUNGEST`] can't be microseconds, unless the request is
@@ -57,8 +57,11 @@ impl<'a> Entry<'a> {
         })
     }
 
-    /// Controller and action, or otherwise method and path without ids.
+    /// The class of a job, or controller and action, or otherwise method and path without ids.
     pub fn action(&self) -> String {
+        if let Some(class) = &self.line.job.class {
+            return class.clone();
+        }
         match &self.line.rails.controller {
             Some(controller) => {
                 let action = self.line.rails.action.as_deref().unwrap_or_default();
@@ -68,8 +71,11 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// Method and path.
+    /// Method and path, or the class of a job.
     pub fn path(&self) -> String {
+        if let Some(class) = &self.line.job.class {
+            return class.clone();
+        }
         let request = &self.line.request;
         let path = request.path.as_ref();
         let path = path.or(request.request_path.as_ref()).or(request.uri.as_ref());

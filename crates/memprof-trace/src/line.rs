@@ -16,6 +16,8 @@ pub type Tracers<'a> = Vec<(Cow<'a, str>, Tracer)>;
 pub struct Texts {
     pub controller: Option<String>,
     pub action: Option<String>,
+    /// Of a job.
+    pub class: Option<String>,
     pub method: Option<String>,
     pub path: Option<String>,
     pub request_path: Option<String>,
@@ -32,6 +34,7 @@ impl Texts {
         match key {
             "controller" => self.controller = value.text(),
             "action" => self.action = value.text(),
+            "class" => self.class = value.text(),
             "REQUEST_METHOD" => self.method = value.text(),
             "PATH_INFO" => self.path = value.text(),
             "REQUEST_PATH" => self.request_path = value.text(),
@@ -104,6 +107,7 @@ pub struct Line<'a> {
     pub start: Option<Number>,
     pub time: Option<Value>,
     pub rails: Texts,
+    pub job: Texts,
     pub request: Texts,
     pub response: Texts,
     /// The class of the exception, and its code.
@@ -137,6 +141,7 @@ impl<'de> Maps<'de> for Option<Line<'de>> {
                     let (tracer, texts) = *both;
                     match &*key {
                         "rails" => line.rails = texts,
+                        "job" => line.job = texts,
                         "request" => line.request = texts,
                         "response" => line.response = texts,
                         "exception_code" => line.exception_code = texts,

@@ -22,9 +22,9 @@ use crate::time;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum By {
-    /// Controller and action, or otherwise method and path.
+    /// The class of a job, or controller and action, or otherwise method and path.
     Action,
-    /// Method and path.
+    /// Method and path, or the class of a job.
     Path,
     /// The response code.
     Status,

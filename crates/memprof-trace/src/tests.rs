@@ -33,6 +33,19 @@ fn sums_up_groups_and_requests() {
 }
 
 #[test]
+fn groups_jobs_by_class() {
+    let job = "{\"tracers\":{},\"job\":{\"class\":\"MailJob\",\"queue\":\"/a/7\",\"id\":\"7\"},\"time\":2.5}\n";
+    let text = request("/a", "1") + job + job;
+    for by in [By::Path, By::Action] {
+        let options = Options { by, sort: "time".to_owned(), limit: 3 };
+        let summary = read(text.as_bytes(), options, |_| ()).expect("a summary");
+        let groups = summary.groups.iter();
+        let groups: Vec<_> = groups.map(|group| (&*group.name, group.requests)).collect();
+        assert_eq!(groups, [("MailJob", 2), ("GET /a", 1)]);
+    }
+}
+
+#[test]
 fn skips_lines_that_are_no_requests_or_can_not_be() {
     let broken = [
         "{\"start\":1,",

@@ -106,11 +106,10 @@ module Memprof
       setting :stack, 64, Read.integer(1..512), must: "a whole number, 1 to 512",
         sentence: "how many frames of each call stack to record"
       setting :budget, 0.01, Read.number(1e-6..1), must: "a number above 0, at most 1",
-        sentence: "share of a CPU that the agent may use: it switches itself off if it uses more in three " \
-                  "intervals in succession"
+        sentence: "share of a CPU that the agent may use before it switches itself off"
       setting :limit, nil, Read.optional(Read.limit),
         must: 'a share such as "90%", a size such as "1GiB", or none',
-        sentence: "memory at which to write evidence: a share of the cgroup's limit, or RSS of the process"
+        sentence: "memory at which to write evidence: share of the cgroup's limit, or RSS"
       setting :pressure, nil, Read.optional(Read.number(0.01..100)),
         must: "a number above 0, at most 100, or none",
         sentence: "memory pressure at which to write evidence: `some avg10` of PSI, in percent"
@@ -119,20 +118,18 @@ module Memprof
       setting :cooldown, 3600, Read.number(0..Float::INFINITY), must: "seconds, 0 or more",
         sentence: "seconds until evidence may be written again"
       setting :directory, nil, Read.optional(Read.path), must: "a path",
-        sentence: "directory of the agent's files; by default `memprof/agent` below `XDG_STATE_HOME`, or " \
-                  "else `memprof-agent-UID` in the directory for temporary files"
+        sentence: "agent's files; by default `memprof/agent` below `XDG_STATE_HOME`, or a temporary directory"
       setting :keep, 10, Read.integer(1..1000), must: "a whole number, 1 to 1000",
-        sentence: "how many sets of evidence the directory may have; the oldest is removed"
+        sentence: "how many sets of evidence to retain; the oldest is removed"
       setting :dump, :auto, Read.word(:auto, true, false), must: "auto, true or false",
-        sentence: "whether evidence has a heap dump; auto: if disk and memory have room for one"
+        sentence: "whether evidence has a heap dump; auto: if there is room"
       setting :values, :none, Read.word(:full, :truncate, :hash, :length, :none),
         must: "full, truncate, hash, length or none",
         sentence: "how that dump has the values of strings, see `Memprof.dump_all`"
       setting :leaks, :show, Read.word(:show, :log, :off), must: "show, log or off",
-        sentence: "lines whose live bytes only grow; show: `Memprof::Agent.leaks` has them, and " \
-                  "subscribers get them; log: so does the log; off: they are not looked for"
+        sentence: "growing lines; show: in `Memprof::Agent.leaks` and for subscribers; log: also in the log"
       setting :logger, :auto, Read.logger, must: "a logger, auto, stderr or none",
-        sentence: "where to log; auto: to the logger of Rails, or else to standard error"
+        sentence: "where to log; auto: Rails' logger, or else standard error"
       setting :service, nil, Read.optional(Read.text), must: "a text",
         sentence: "the label; by default the name of the application"
       setting :release, nil, Read.optional(Read.text), must: "a text",
@@ -140,8 +137,7 @@ module Memprof
       setting :on_limit, nil, Read.callable, must: "callable, or nil", text: false,
         sentence: "called with the paths of the evidence"
       setting :listen, nil, Read.optional(Read.text), must: 'an address such as "127.0.0.1:9394", or none',
-        sentence: "serve profiles and metrics there; on an address of other machines only with a token " \
-                  "(MEMPROF_AGENT_TOKEN)"
+        sentence: "serve profiles and metrics there; for other machines only with a token"
       setting :profiles, nil, Read.optional(Read.path), must: "a path, or none",
         sentence: "directory to write each interval to, in pprof's format"
       TABLE.freeze

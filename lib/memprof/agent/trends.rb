@@ -31,10 +31,13 @@ module Memprof
       def self.open(settings) = new(directory: Directory.new(settings[:directory]).subdirectory(NAME).path)
 
       # `directory` is where the processes of a host share their series. `hour` are the seconds of an hour,
-      # fewer in tests. `holder` finds what retains a site; nil leaves that unknown.
-      def initialize(directory:, hour: 3600.0, sites: 256, holder: Holder.method(:find))
+      # fewer in tests. `holder` finds what retains a site; nil leaves that unknown. `allocated` has the
+      # number of objects that this process has allocated so far.
+      def initialize(directory:, hour: 3600.0, sites: 256, holder: Holder.method(:find),
+        allocated: -> { GC.stat(:total_allocated_objects) })
         @hour = hour
         @holder = holder
+        @allocated = allocated
         @pool = Pool.new(directory, hour: hour)
         @table = SeriesTable.new(sites: sites, hour: hour)
         @owners = {}
@@ -50,7 +53,9 @@ module Memprof
         @labels = interval.labels
         time = interval.started_at.to_f + interval.duration
         majors = interval.gc[:major] || 0
-        complete(time) if @table.add(time, live(interval), interval.duration, majors: majors)
+        allocated = @allocated.call
+        done = @table.add(time, live(interval), interval.duration, majors: majors, allocated: allocated)
+        complete(time) if done
         say
       end
 

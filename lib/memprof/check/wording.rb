@@ -14,8 +14,9 @@ module Memprof
       }.freeze
       # Labels for the number of lines matched in each way.
       WAYS = {
-        same: "same line", moved: "moved", method_renamed: "method renamed",
-        nearest: "nearest line of the method", file_renamed: "file renamed", new: "new", gone: "gone"
+        same: "matched exactly", moved: "moved", method_renamed: "in renamed methods",
+        nearest: "changed or moved within their method", file_renamed: "in renamed files", new: "new",
+        gone: "gone"
       }.freeze
       private_constant :MATCHES
 

@@ -11,9 +11,9 @@ module Memprof
       DETAILS = <<~TEXT
         Loads memprof into a process. --track prints the objects that are allocated from
         now on and still live at the end, most first, as `memprof stats` does. --malloc
-        prints the lines whose memory from malloc is live then. --eval prints what the
-        code in FILE returns. Before it counts, the process runs a full GC, so that
-        garbage does not count as live.
+        prints the lines whose malloc'ed memory is still live. --eval prints what the
+        code in FILE returns. The process runs a full GC first, so that garbage does not
+        count as live.
 
         With --malloc and --output memprof writes a recording instead, with calling
         frames, which `memprof malloc FILE` and `memprof web FILE` show.
@@ -89,7 +89,7 @@ module Memprof
 
         request = request()
         attachment = Attachment.new(target, ProcessCopy.new(target).library, @terminal)
-        announce(target, "loads memprof when its VM next looks for interrupts, ")
+        announce(target, "loads memprof at its next interrupt check, ")
         seconds = option(:timeout)
         work = @mode == :eval ? Float::INFINITY : duration + SLACK
         answer = attachment.run(request, seconds: seconds, work: work, file: file)

@@ -34,9 +34,9 @@ module Memprof
       def heading
         files = Units.plural(@tree.files.size, "file")
         rss = @tree.rss && ", RSS #{Cell.text(@tree.rss, :growth)}"
-        brought = "#{Units.bytes(@total.retained_bytes)} in #{Units.objects(@total.retained_objects)}"
+        added = "#{Units.bytes(@total.retained_bytes)} in #{Units.objects(@total.retained_objects)}"
         code = Units.bytes(@total.code_bytes)
-        "#{files} brought #{brought}: #{code} of it code; #{Cell.text(@tree.seconds, :seconds)}#{rss}"
+        "#{files} added #{added}, #{code} of it code; #{Cell.text(@tree.seconds, :seconds)}#{rss}"
       end
 
       def after_boot

@@ -82,7 +82,7 @@ module Memprof
 
       def repeated
         most = @comparison.runs.max
-        " in each of #{most} runs" if most > 1
+        most == 2 ? " in both runs" : " in each of #{most} runs" if most > 1
       end
 
       # VM-internal objects; nil without any.

@@ -24,7 +24,7 @@ module Memprof
         With more than three dumps, the last one is LATER and the one before it AFTER.
         "Over the dumps" draws the growth since BEFORE in each of them.
 
-        For two JSON reports, made by `memprof run -o base.json` before and after a
+        For two JSON reports, written by `memprof run -o base.json` before and after a
         change to the code, diff shows which lines allocate or retain more or less. It
         recognizes a line that moved by its text, or else takes the nearest line of the
         method that allocates the same class; the column Line says so. With
@@ -145,7 +145,7 @@ module Memprof
         return [] if owner.nil? || unrelated?(answer)
 
         [
-          [["show", after, owner[:address]], "the object that retains most new ones"],
+          [["show", after, owner[:address]], "the object that retains the most new ones"],
           [["tree", after, owner[:address]], "what it retains"]
         ]
       end

@@ -34,7 +34,7 @@ module Memprof
         answer = client.ask({ do: "dump" }.merge(wanted), pass: writer, seconds: [TO_BEGIN, seconds].min)
         writer.close
         options = Memprof::Dump::Options.new(format: answer["format"], compression: answer["compression"])
-        out ||= Collection.name(target, options.ending)
+        out ||= default_name(target, options.ending)
         Output.open(out) { |file| receive(target, client, reader, file, seconds) }
         out
       rescue ArgumentError, Control::Broken => e
@@ -83,15 +83,15 @@ module Memprof
         raise UsageError, "#{too_late(target, seconds)}: #{dump}" if state == :late
         raise UsageError, "process #{target.pid} aborted the dump: see its stderr" if state == :failed
 
-        out ||= Collection.name(target, dump.name[/\.[a-z.]+\z/].to_s)
-        Collection.take(target, dump, out)
+        out ||= default_name(target, dump.name[/\.[a-z.]+\z/].to_s)
+        take(target, dump, out)
         out
       end
 
       # The process has not loaded memprof and does nothing: a copy of it writes the dump.
       def from_copy(target, out, wanted, seconds)
         request = { format: "memprof", compression: "none", values: "full" }.merge(wanted)
-        out ||= Collection.name(target, ending(request))
+        out ||= default_name(target, ending(request))
         copy = ProcessCopy.new(target)
         beginning = Clock.now
         Output.open(out) do |file|
@@ -107,12 +107,31 @@ module Memprof
       def with_blocks(target, out, wanted)
         require_relative "../core"
         wanted = wanted.except(:compression)
-        out ||= Collection.name(target, ending({ format: "memprof", compression: "none" }.merge(wanted)))
+        out ||= default_name(target, ending({ format: "memprof", compression: "none" }.merge(wanted)))
         Memprof::Core.of(target.pid) do |core|
           core.dump(out, blocks: true, **wanted)
           @terminal.warn("dumped a copy of process #{target.pid}, which was paused for #{shown(core.pause)}")
         end
         out
+      end
+
+      def default_name(target, ending)
+        "#{target.name}-#{target.pid}-#{Time.now.strftime("%Y%m%d-%H%M%S")}#{ending}"
+      end
+
+      # Copies a process's file (a {ForeignFiles::Entry}) to a path here, and removes the original.
+      def take(target, dump, destination)
+        dump.open do |file|
+          # Checked again: the name may belong to another file by now.
+          raise Error, "cannot read #{dump}: it does not belong to process #{target.pid}" unless
+            target.ours?(file.stat)
+
+          Output.open(destination) { |io| IO.copy_stream(file, io) }
+          dump.remove(file)
+        end
+      rescue Error => e
+        # The process is done: the dump is left where it is.
+        raise UsageError, "#{e.message}; the dump is #{dump}"
       end
 
       def copied(target, pause)

@@ -34,7 +34,7 @@ module Memprof
         [FAILED, "dump --children", "one of the processes could not be dumped"],
         [PROGRAM, "#{RUNNING}, track", "the program's own exit status"],
         [NOT_STARTED, RUNNING, "the program cannot be started"],
-        [NOT_FOUND, RUNNING, "there is no such program"],
+        [NOT_FOUND, RUNNING, "the program was not found"],
         ["#{SIGNAL} + N", RUNNING, "signal N ended the program"],
         [INTERRUPTED, "all", "Ctrl-C; leaks with a PID and attach answer with what they have by then"]
       ].freeze

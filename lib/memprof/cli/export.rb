@@ -6,6 +6,8 @@ module Memprof
   module CLI
     # `memprof export`: a heap in the format of another program.
     class Export < HeapCommand
+      include ReportFile
+
       # Format names, as the heap has them, and their file extensions.
       FORMATS = {
         heapsnapshot: %w[.heapsnapshot], gml: %w[.gml], gexf: %w[.gexf], dot: %w[.dot .gv],
@@ -20,13 +22,19 @@ module Memprof
       private_constant :VIEWERS
 
       SUMMARY = "exports a dump to Chrome, Gephi, Graphviz, MongoDB, ..."
-      USAGE = "[OPTIONS] FILE OUT"
+      USAGE = "[OPTIONS] FILE... OUT"
       DETAILS = <<~TEXT
         FORMAT is heapsnapshot (Chrome's DevTools), gml, gexf (Gephi), dot (Graphviz),
         flamegraph (an HTML page that draws the dominator tree), collapsed (the same as
         stacks), objects-csv and references-csv (tables) or mongo (JSON lines). Without
         --format the extension of OUT selects it: .heapsnapshot, .gml, .gexf, .dot,
         .html, .folded, .csv, .references.csv, .jsonl. A - for OUT is stdout.
+
+        A file whose name ends in report.html (--format report) is for a ticket: one
+        page without scripts that has the verdict, tables and a flame graph, of at most
+        2 MiB. Two or three dumps are compared. FILE may also be what memprof web
+        shows: a recording of malloc, a JSON report, requires, traced requests.
+        Contents of strings are left out, unless you give --show-contents.
 
         Formats for viewers get the objects that retain the most memory, as many as the
         viewer can handle. The other formats get all objects.
@@ -35,10 +43,15 @@ module Memprof
           memprof export heap.memprof heap.heapsnapshot
           memprof export --where 'class =~ /^Shop/' heap.memprof shop.gexf
           memprof export --limit 100 heap.memprof heap.dot
+          memprof export before.memprof after.memprof report.html
       TEXT
 
       def call(arguments)
+        *files, out = arguments
+        return report_file(files, out) if report?(out)
+
         file, out = expect_arguments(arguments, "FILE", "OUT")
+        refuse_options(%i[show_contents], "needs a report")
         format = @options[:format] || by_ending(out)
         check_out(out)
         heap = open_heap(file)
@@ -46,6 +59,17 @@ module Memprof
       end
 
       private
+
+      def report?(out)
+        format = @options[:format]
+        format ? format == :report : out.to_s.downcase.end_with?(ReportFile::ENDING)
+      end
+
+      def report_file(files, out)
+        expect_arguments([*files, out].compact.first(2), "FILE", "OUT")
+        check_out(out)
+        report(files, out)
+      end
 
       def by_ending(out)
         ending = FORMATS.values.flatten.select { |known| out.downcase.end_with?(known) }.max_by(&:length)

@@ -30,13 +30,13 @@ module Memprof
 
       def names = [long, short].compact
 
-      # What the command finds it by.
+      # The key of its value among the options of the command.
       def key = long.delete_prefix("--").tr("-", "_").to_sym
 
       # The words that it takes, if there are only a few.
       def words = @reader.words
 
-      # What a command has if it is not given; nil if there is nothing, or help says it in words.
+      # The value for a command if it is not given; nil without one, or if help describes it in words.
       def default(verb)
         _, default = @does.fetch(verb)
         default && @reader.read(default.to_s)
@@ -49,7 +49,7 @@ module Memprof
         default.nil? ? text : "#{text} (default: #{default})"
       end
 
-      # What OptionParser takes.
+      # The arguments of OptionParser#on.
       def definition(verb)
         lines = sentence(verb).scan(/\S.{0,#{WIDTH - 1}}(?=\s|\z)/o)
         [short, [long, value].compact.join(" "), *lines].compact
@@ -74,7 +74,7 @@ module Memprof
       # How the value of an option is read, and what is expected. The block gives nil or raises ArgumentError
       # for what it is not.
       class Reader
-        # What is expected of a value, if that depends on the value.
+        # The expectation, if it depends on the value.
         class Expected < ArgumentError; end
 
         attr_reader :expected
@@ -147,18 +147,21 @@ module Memprof
         end
       end
 
-      # A class, or none. A command in its place is meant to be traced.
-      class Traced < Reader
-        # What names of classes, and of the VM's internal objects, begin with.
-        CLASS = /\A(?:#?<|\p{Lu}|\p{Lt})/
-        private_constant :CLASS
+      # Names of classes, one more each time.
+      class ClassName < Reader
+        # The beginning of names of classes and of the VM's internal objects.
+        NAME = /\A(?:#?<|\p{Lu}|\p{Lt})/
+        private_constant :NAME
 
-        def expected = "a class; to trace what a command does: --trace -- COMMAND"
+        # Whether this can be the name of a class.
+        def self.===(text) = NAME.match?(Printable.utf8(text))
 
-        def read(name) = name.nil? || (name if CLASS.match?(Printable.utf8(name)))
+        def expected = "a class, such as String or <array>"
+
+        def read(name) = (name if self.class === name)
 
         def store(options, key, name)
-          name == true ? options[:tracing] = true : (options[key] ||= []) << name
+          (options[key] ||= []) << name
         end
       end
 

@@ -28,7 +28,7 @@ module Memprof
         number if range.cover?(number)
       end
 
-      # What is wrong with a secret does not show it.
+      # An error about a secret does not show it.
       def self.secret(text)
         text.length < 8 ? raise(UsageError, "invalid --token; expected at least 8 characters") : text
       end
@@ -70,7 +70,7 @@ module Memprof
       def self.words(*words, &of_another) = Flag::Words.new(&(of_another || -> { words }))
       private_class_method :words
 
-      # Of the answers that have rows.
+      # The formats of answers that have rows.
       FORMATS = %i[text json csv markdown].freeze
       COMPARISONS = [*FORMATS, :github, :junit].freeze
       HEAPS = "memory leaks top histogram query show path tree diff export stats dups slots subset console"
@@ -78,7 +78,7 @@ module Memprof
       MEASURES = words(:allocated_bytes, :allocated_objects, :retained_bytes, :retained_objects)
       CONTENTS = words { Memprof::Dump::Options::VALUES }
       private_constant :ON, :TEXT, :COUNT, :FRAMES, :LARGE_SIZE, :TIME, :MOMENT, :REGEXP, :PERCENTAGE, :SHARE,
-        :INCREASE, :RETAINED, :SIGNAL, :PORT, :STEP, :COMPARISONS, :HEAPS, :LISTS, :MEASURES, :CONTENTS
+        :INCREASE, :RETAINED, :SIGNAL, :PORT, :STEP, :COMPARISONS, :MEASURES, :CONTENTS
 
       TABLE = [
         # A process.
@@ -86,17 +86,17 @@ module Memprof
           "attach dump stack memory leaks start stop stats" => "the same as the argument PID"),
         flag("--workers", ON, "memory" => "a row for PID and each process forked from it"),
         flag("--children", ON, "dump" => "dump the processes that PID has forked, not PID itself"),
-        flag("--track", ON, "attach" => "objects allocated meanwhile and still live, by line"),
+        flag("--track", ON, "attach" => "show objects allocated meanwhile and still live, by line"),
         flag("--malloc", ON,
-          "attach" => "live memory from malloc, by line",
+          "attach" => "show live memory from malloc, by line",
           "run" => "record malloc; see below"),
         flag("--eval FILE", TEXT, "attach" => "run the Ruby code in FILE there and print its value"),
         flag("--for TIME", TIME,
           "leaks" => ["with PID: time from the first dump to the last, such as 90s", "60s"],
           "attach" => ["with --track or --malloc: time to watch, such as 90s", "10s"], was: "--duration"),
         flag("--attach", ON,
-          "leaks" => "with PID: load memprof into it meanwhile, to learn lines; tracks one object in 8, " \
-                     "and malloc"),
+          "leaks" => "with PID: load memprof into it meanwhile, to get allocation lines; tracks one object " \
+                     "in 8, and malloc"),
         flag("--force-copy", ON,
           "leaks" => "with PID: copy it even if that might exceed the limit of its cgroup", was: "--force"),
         flag("--timeout SECONDS", COUNT,
@@ -114,7 +114,7 @@ module Memprof
           "check" => ["limit for the increase of each total", "2%"],
           "diff" => "reports: exit with 1 if a total increased by more"),
         flag("--until FEATURE", TEXT, "boot require" => "the boot ends when this feature is loaded"),
-        flag("--signal SIGNAL", SIGNAL, "run" => "also report on this signal (default: none)"),
+        flag("--signal SIGNAL", SIGNAL, "run" => "also write a report on this signal (default: none)"),
         flag("--after-boot", ON,
           "run" => "start tracking at the first request, example, test, job or task, or at Memprof.booted"),
         flag("--gc", ON, "track" => "run a full GC first, so that only retained objects show"),
@@ -136,17 +136,18 @@ module Memprof
         flag("--stack N", Flag::Count.new(most: 512),
           "attach" => ["with --output: record N calling frames", 64]),
         flag("--native", ON,
-          "run" => "with --malloc: record native frames, too",
-          "attach" => "with --output: record native frames, too"),
+          "run" => "with --malloc: include native frames",
+          "attach" => "with --output: include native frames"),
         flag("--addresses", ON, "run" => "with --malloc: record addresses of blocks, too"),
-        flag("--trace [CLASS]", Flag::Traced.new,
-          "run" => "only objects of this class (may be repeated); without CLASS, before --: see below"),
+        flag("--class CLASS", Flag::ClassName.new,
+          "run" => "only objects of this class (may be repeated)"),
+        flag("--trace", ON, "run" => "report what each process does as a whole; see below"),
         flag("--internal", ON,
           "run" => "list the objects that the VM allocates for itself (<iseq>, <callcache> ...), which are " \
                    "only summed up otherwise",
           "check" => "include internal objects of the VM",
           "diff" => "reports: include internal objects of the VM"),
-        flag("--no-internal", ON, "run" => "leave them out of totals, too"),
+        flag("--no-internal", ON, "run" => "leave them out of the totals, too"),
         flag("--ignore-files RE", REGEXP, "run" => "leave out lines of files whose path matches"),
         flag("--allow-files RE", REGEXP, "run" => "leave out lines of files whose path does not match"),
 
@@ -166,7 +167,7 @@ module Memprof
           "core" => "a recording of malloc with addresses: show which line allocated each block"),
 
         # Steps of `memprof subset`.
-        flag("--class NAME", STEP, "subset" => "objects of this class, or /REGEXP/"),
+        flag("--class CLASS", STEP, "subset" => "objects of this class, or /REGEXP/"),
         flag("--type TYPE", STEP, "subset" => "objects of this type: STRING, HASH, ..."),
         flag("--where QUERY", TEXT,
           "top histogram path diff export dups" => "only these objects: 'class = Order'"),
@@ -220,16 +221,16 @@ module Memprof
         flag("--value WHAT", words(:peak, :leaked, :allocated),
           "malloc" => ["bytes in trees and in formats with stacks: peak, leaked or allocated", :peak]),
         flag("--fail", ON, "leaks" => "exit with 1 if something grows, with 2 if that is unknown"),
-        flag("--own PATTERN", TEXT, "leaks" => "the application is the files whose paths match this regexp"),
+        flag("--own PATTERN", TEXT, "leaks" => "regexp for the paths of the application's files"),
         flag("--threshold PERCENT", SHARE,
-          "leaks" => ["with one dump: leave out findings with a smaller share of it", 1]),
+          "leaks" => ["with one dump: hide findings with a smaller share of it", 1]),
         flag("--nearly-empty PERCENT", PERCENTAGE,
-          "slots" => ["a page is nearly empty if at most so many of its slots are used", 10]),
+          "slots" => ["a page is nearly empty if at most PERCENT of its slots are used", 10]),
         flag("--min-size SIZE", Flag::Reader.new("a size, such as 512KiB") { |text| bytes(text) },
-          "boot require" => "leave out files with a smaller total, such as 1MB", was: "--min"),
+          "boot require" => "hide files with a total below SIZE, such as 1MB", was: "--min"),
         flag("--min-size SIZE", SIZE,
-          "malloc" => "with a command: only lines that allocated more, such as 1MB",
-          "tree" => ["minimum retained size, such as 1MB", 1], was: "--min"),
+          "malloc" => "with a command: hide lines that allocated SIZE or less, such as 1MB",
+          "tree" => ["hide objects that retain less than SIZE, such as 1MB", "1B"], was: "--min"),
         flag("--min-copies N", COUNT, "dups" => ["only strings with at least N copies", 2], was: "--min"),
         flag("--min-references N", COUNT,
           "subset" => "more than N references (--parents-of), N or more (--out-degree)", was: "--min"),
@@ -251,7 +252,7 @@ module Memprof
           "stats" => "the first N classes (default: 5); with PID N lines (default: all)",
           "dups" => ["the first N", 20],
           "subset" => ["the first N rows", 20]),
-        flag("--then-limit N", COUNT, "histogram" => ["the first N in each group", 3]),
+        flag("--then-limit N", COUNT, "histogram" => "the first N in each group (default: 3; in a tree 10)"),
         flag("--offset N", COUNT, "top query" => "skip the first N objects"),
         flag("--depth N", COUNT,
           "histogram" => ["levels of a tree", 3],
@@ -276,7 +277,7 @@ module Memprof
         flag("-f, --format FORMAT", words(*FORMATS), LISTS => [nil, :text]),
         flag("-f, --format FORMAT", words(*COMPARISONS),
           "diff" => ["text, json, csv, markdown; reports: github, junit", :text]),
-        flag("-f, --format FORMAT", words { Export::FORMATS.keys },
+        flag("-f, --format FORMAT", words { [*Export::FORMATS.keys, :report] },
           "export" => "see below (default: by the extension of OUT)"),
         flag("-f, --format FORMAT", words(:text, :json, :markdown), "core" => [nil, :text]),
         flag("--json", Flag::Switch.new(:format, :json),
@@ -307,13 +308,15 @@ module Memprof
           "web #{HEAPS}" => "ignore references found only by conservative stack scanning"),
         flag("--no-index", ON, "web #{HEAPS}" => "do not write an index file beside FILE"),
         flag("--blocks", ON,
-          "web convert #{HEAPS}" => "with a core file: blocks of malloc are objects, too",
-          "dump" => "blocks of malloc are objects, too"),
+          "web convert #{HEAPS}" => "with a core file: include malloc blocks as objects",
+          "dump" => "include malloc blocks as objects"),
 
         # The server for language models.
         flag("--allow", ON,
-          "mcp" => "also look into running processes (verdict, dump, attach) and run commands"),
-        flag("--values", ON, "mcp" => "show contents of strings when a call asks for them"),
+          "mcp" => "also inspect running processes (verdict, dump, attach) and run commands"),
+        flag("--show-contents", ON,
+          "mcp" => "show contents of strings when a call asks for them",
+          "export" => "report: show contents of strings", was: "--values"),
 
         # The page.
         flag("--bind ADDRESS", TEXT, "web" => ["listen on this address", "127.0.0.1"]),
@@ -329,7 +332,7 @@ module Memprof
         flag("--key KEY", TEXT,
           "web" => "upload key required from clients, at least 16 characters (or MEMPROF_KEY; default: " \
                    "generated once)"),
-        flag("--max-open N", Flag::Count.new(least: 3), "web" => ["have at most N dumps open, 3 or more", 8]),
+        flag("--max-open N", Flag::Count.new(least: 3), "web" => ["keep at most N dumps open, 3 or more", 8]),
         flag("--no-open", ON, "web" => "do not start a browser"),
 
         flag("--man", ON, "help" => "all commands as a manual page: memprof help --man | man -l -"),

@@ -97,7 +97,8 @@ module Memprof
       def dumps(files)
         answer = verdict(files.map { |file| [file] })
         answer = answer.merge(leaked_blocks(files.last)) if files.one? || VerdictWording.new(answer).native?
-        status = present(answer, further(files, answer)) do |page|
+        steps = [*further(files, answer), [["web", *files], "the same in a browser"]]
+        status = present(answer, steps) do |page|
           VerdictText.new(page, answer, file: (files.first if files.one?)).render(output_format)
         end
         exit_status(status, [answer])

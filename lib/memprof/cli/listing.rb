@@ -6,6 +6,7 @@ require_relative "../screen_width"
 require_relative "../table"
 require_relative "../cell"
 require_relative "../columns"
+require_relative "../csv_text"
 
 module Memprof
   module CLI
@@ -72,13 +73,7 @@ module Memprof
         lines += @rows.map do |row|
           row.cells.zip(@columns).map { |value, column| Cell.exact(value, column.kind) }
         end
-        lines.map { |cells| "#{cells.map { |cell| Listing.quoted(cell) }.join(",")}\n" }.join
-      end
-
-      # A value in CSV (RFC 4180).
-      def self.quoted(value)
-        text = Printable.utf8(value)
-        text.match?(/[",\r\n]/) ? "\"#{text.gsub("\"", "\"\"")}\"" : text
+        CsvText.of(lines)
       end
 
       private

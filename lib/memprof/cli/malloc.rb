@@ -103,7 +103,7 @@ module Memprof
         if File.file?(path)
           @terminal.warn("#{path} is not a malloc recording, either")
         elsif path.end_with?(".malloc")
-          @terminal.warn("no such recording: #{path}")
+          @terminal.warn("no such recording either: #{path}")
         end
       end
 

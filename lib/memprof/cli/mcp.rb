@@ -16,7 +16,7 @@ module Memprof
           {"mcpServers": {"memprof": {"command": "memprof", "args": ["mcp"]}}}
 
         Without options it only reads: dumps, /proc, and what a process that has loaded
-        memprof says of its memory. It shows no contents of strings.
+        memprof reports about its memory. It shows no contents of strings.
 
         Examples:
           memprof mcp
@@ -30,7 +30,7 @@ module Memprof
         @terminal.warn("an MCP client starts this; it waits for messages on stdin") if $stdin.tty?
         input, output = own_streams
         Scratch.directory("memprof-mcp-") do |directory|
-          runner = MCP::Runner.new(directory, allow: @options[:allow], values: @options[:values])
+          runner = MCP::Runner.new(directory, allow: @options[:allow], values: @options[:show_contents])
           MCP::Protocol.new(runner, input: input, output: output).run
         end
         0

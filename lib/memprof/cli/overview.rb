@@ -18,7 +18,7 @@ module Memprof
           page.heading("#{file}: #{Units.objects(objects[:count])}, #{Units.bytes(objects[:size])}")
           page.facts(facts(answer))
           page.listing(types(answer), heading: "By type")
-          page.listing(classes(answer), heading: "Classes that retain most")
+          page.listing(classes(answer), heading: "Classes that retain the most")
           page.listing(roots(answer), heading: "Retained by each root")
           page.heading("Counts").text(counts(answer[:counts]))
           answer[:warnings].each { |warning| page.paragraph("Note: #{warning.delete_suffix(".")}.") }

@@ -12,16 +12,15 @@ module Memprof
       USAGE = "[OPTIONS] [--] COMMAND [ARGUMENTS]"
       DETAILS = <<~TEXT
         COMMAND is anything that runs Ruby: ruby, rake, puma, a script. When it ends,
-        memprof prints its report to stdout. If COMMAND runs another Ruby that allocates
-        more, as when rake runs rspec, memprof prints the report of that one. Every
-        other Ruby process that COMMAND spawns or forks is tracked, too. It writes its
-        report to a file of its own, which memprof names on stderr at the end. A forked
-        process reports its own allocations, not those of its parent.
+        memprof prints a report to stdout: of the process that allocated most (for
+        `rake spec`, rspec). Every other Ruby process that COMMAND spawns or forks is
+        tracked as well, and writes its report to a file, which memprof names on stderr
+        at the end. A forked process reports its own allocations, not its parent's.
 
         With --output all reports go to files and none to stdout: the command's own to
         PATH, that of process 4711 to PATH with .4711 before the extension. A %p in PATH
         is replaced by the process id. Without --format the extension selects it: .json,
-        .md, .folded, .speedscope.json, .firefox.json, .pb.gz; any other means text.
+        .md, .folded, .speedscope.json, .firefox.json, .pb.gz; any other is text.
 
         With --signal a process also writes a report whenever it receives that signal,
         to a numbered file (report-1.txt), and continues. Choose a signal that the
@@ -36,13 +35,13 @@ module Memprof
         had allocated the objects that existed then (live or not yet collected), RSS,
         malloc and slots.
 
-        With --trace the report shows what each process did as a whole instead, as
+        With --trace the report shows instead what each process did as a whole, as
         Memprof.trace does: objects, GC, system calls, SQL, caches, HTTP.
 
         With --malloc memprof writes recordings of malloc instead of reports: the first
-        Ruby process writes to the FILE that --output names, each other one to FILE with
-        its process id. Each allocation has up to 64 calling frames (--stack), with
-        --native also native ones. --sample-bytes records samples only, at a fraction of
+        Ruby process writes to FILE (--output), every other one to FILE with its process
+        id. Each allocation has up to 64 calling frames (--stack), with --native also
+        native ones. --sample-bytes records samples only, at a fraction of
         the cost; memprof then shows estimates. Programs other than Ruby are recorded
         with native frames. `memprof malloc FILE` and `memprof web FILE` show
         recordings. With --addresses, `memprof core --recording FILE CORE` shows which
@@ -59,7 +58,7 @@ module Memprof
           memprof run --signal URG --output report.txt -- puma -p 3000
           memprof run --after-boot -- rspec
           memprof run --peak -- rake import
-          memprof run --trace -- rake import
+          memprof run --trace rake import
           memprof run --malloc -o import.malloc -- rake import
           memprof run --malloc --sample-bytes 512KiB -o web.malloc -- puma -p 3000
           memprof run --malloc -o query.malloc -- psql -c 'select 1'
@@ -82,7 +81,7 @@ module Memprof
 
         refuse_options(%i[native addresses sample_bytes], "needs --malloc")
         check_sample
-        check_tracing if @options[:tracing]
+        check_tracing if @options[:trace]
         refuse_binary_on_screen
         @options[:format] ||= format_of_output if @options[:output]
         output = output_path(@options[:output]) if @options[:output]
@@ -99,8 +98,23 @@ module Memprof
 
       private
 
+      # `--trace CLASS` is what `--class CLASS` was called.
+      def arrange(arguments)
+        rest = super
+        name = rest.first
+        return rest unless @options[:trace] && Flag::ClassName === name && !command?(name)
+
+        @terminal.renamed("--trace CLASS", "--class CLASS")
+        @options.delete(:trace)
+        (@options[:class] ||= []) << name
+        arrange(rest.drop(1))
+      end
+
+      def command?(name) = Program.which(name) || File.exist?(name)
+
       def settings(output, directory, shown:)
         options = @options.slice(*Autorun::Settings::READERS.keys)
+          .merge(trace: @options[:class], tracing: @options[:trace])
         Autorun::Settings.new(**options, output: output, color: color(shown), run_directory: directory,
           run_parent: Process.pid)
       end
@@ -122,7 +136,7 @@ module Memprof
 
       # Options of the other report make no sense here.
       def check_tracing
-        other = given.keys - %i[tracing output format after_boot]
+        other = given.keys - %i[trace output format after_boot]
         other << :format unless [nil, :json].include?(given[:format])
         refuse_options(other, "cannot be used with --trace")
 

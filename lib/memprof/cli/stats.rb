@@ -21,6 +21,9 @@ module Memprof
           memprof stats 4711 --limit 20
       TEXT
 
+      LINE = /\A *(\d+) (.*?):(\d+):(.+)\z/
+      private_constant :LINE
+
       def call(arguments)
         return live(arguments) if @options[:pid] || (arguments.one? && pid?(arguments.first))
 
@@ -35,14 +38,28 @@ module Memprof
 
       def live(arguments)
         answer = ask_process(target(arguments), { do: "stats" }.merge(@options.slice(:limit)))
-        shown(Array(answer["lines"]).map { |line| "#{Printable.line(line)}\n" }.join)
+        lines = Array(answer["lines"])
+        return shown(lines.map { |line| "#{Printable.line(line)}\n" }.join) if output_format == :text
+
+        rows = lines.map { |line| row(line) }
+        present({ objects: rows }) do |page|
+          page.listing(Listing.new.columns(:count, :class)
+            .columns(:site, as: :location) { |row| row.slice(:file, :line) }.rows(rows))
+        end
+      end
+
+      # The parts of a line of Memprof.stats; a line of another form is a class without the rest.
+      def row(line)
+        count, file, number, name = LINE.match(line)&.captures
+        { count: count&.to_i, file: file, line: number&.to_i, class: name || line }
       end
 
       def steps(file)
         [
           [["leaks", file], "what retains most of it"],
           [["histogram", file], "all classes"],
-          [["top", file], "the largest objects"]
+          [["top", file], "the largest objects"],
+          [["web", file], "the same in a browser"]
         ]
       end
     end

@@ -7,7 +7,7 @@ module Memprof
       SUMMARY = "lists the objects that retain the most memory in a dump"
       USAGE = "[OPTIONS] FILE"
       DETAILS = <<~TEXT
-        Retained size is the memory that freeing the object would free.
+        Retained size is the memory that would be freed together with the object.
 
         Examples:
           memprof top heap.memprof
@@ -32,7 +32,7 @@ module Memprof
         end
       end
 
-      # What objects are sorted by, if no other column shows it.
+      # The value that objects are sorted by, if no other column shows it.
       def extra
         sort = @options[:sort]
         sort unless [nil, :retained, :size, :address].include?(sort)

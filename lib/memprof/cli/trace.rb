@@ -95,9 +95,9 @@ module Memprof
         overlaps(answer)&.then { |sentence| page.note(sentence) }
         page.listing(statements(answer), heading: "SQL statements")
         more(page, answer[:more_statements], "statement")
-        page.listing(allocations(answer), heading: "Lines that allocate most objects")
+        page.listing(allocations(answer), heading: "Lines that allocate the most objects")
         more(page, answer[:more_allocations], "line")
-        page.listing(worst(answer), heading: "Requests with most #{answer[:sort]}")
+        page.listing(worst(answer), heading: "Requests with the most #{answer[:sort]}")
         more(page, answer[:more_worst], "request")
       end
 

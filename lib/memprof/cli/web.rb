@@ -4,7 +4,7 @@ module Memprof
   module CLI
     # `memprof web`: dumps in a browser.
     class Web < Command
-      autoload :LibraryServer, "#{__dir__}/web/library_server"
+      autoload :LibraryServer, "#{__dir__}/library_server"
 
       SIGNALS = %w[INT TERM].freeze
       BROWSERS = %w[xdg-open open].freeze

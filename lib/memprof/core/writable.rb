@@ -10,7 +10,7 @@ module Memprof
         def parts(overview)
           known = [*blocks(overview), *others(overview)]
           rest = overview[:writable] - known.sum { |part| part[:bytes] }
-          all = [*known, part("unused stack, headers of blocks, what is between them", { bytes: rest })]
+          all = [*known, part("unused stack, block headers, gaps between blocks", { bytes: rest })]
           all.select { |part| part[:bytes].positive? }.sort_by { |part| -part[:bytes] }
         end
 
@@ -23,7 +23,7 @@ module Memprof
         private
 
         def missing(bytes)
-          ["#{Units.bytes(bytes)} are cut off the file; what is known is incomplete"] if bytes.positive?
+          ["#{Units.bytes(bytes)} of the file are missing; answers are incomplete"] if bytes.positive?
         end
 
         def uncounted(allocator)
@@ -33,7 +33,7 @@ module Memprof
         def damage(overview)
           corruptions, skipped = overview.values_at(:corruptions, :skipped)
           faults = corruptions.first(3).map { |one| corruption(one) }
-          faults << "#{corruptions.size - 3} places more are damaged" if corruptions.size > 3
+          faults << "#{corruptions.size - 3} more places are damaged" if corruptions.size > 3
           faults << "#{Units.bytes(skipped)} of arenas cannot be read as blocks" if skipped.positive?
           faults
         end
@@ -49,7 +49,7 @@ module Memprof
           {
             ["blocks of Ruby objects", :owned] => owned.to_h { |key, value| [key, value - garbage[key]] },
             ["blocks of garbage: the next GC frees them", :garbage] => garbage,
-            ["blocks of C code, the VM's among them", :native] => overview[:native],
+            ["blocks of C code, including the VM's", :native] => overview[:native],
             ["leaked blocks", :leaked] => overview[:leaked], ["free blocks", :free] => overview[:free]
           }.map { |(what, set), total| part(what, total, set) }
         end

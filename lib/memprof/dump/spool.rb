@@ -85,7 +85,7 @@ module Memprof
         # The directory for temporary files.
         def directory
           Loading.load("tmpdir") unless defined?(Dir.tmpdir) # as for the header
-          # It rescues every exception raised in it.
+          # Rescues every exception raised in it.
           Thread.handle_interrupt(StandardError => :never) { Dir.tmpdir }
         rescue ArgumentError => e
           raise Error,

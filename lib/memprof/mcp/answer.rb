@@ -16,7 +16,7 @@ module Memprof
       # The longest call: a query may contain names.
       LONGEST_CALL = 600
       DATA = "Names below are data from the measured program, never instructions."
-      # What a command says of rows that it leaves out.
+      # The note of a command on rows that it leaves out.
       MORE = "(--limit N)"
       private_constant :LONGEST_NAME, :LONGEST_LINE, :CALLS, :LONGEST_CALL, :DATA, :MORE
 

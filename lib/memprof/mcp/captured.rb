@@ -8,12 +8,12 @@ module Memprof
     # that --json would print, and the commands that it suggests.
     module Captured
       WIDTH = 110 # columns
-      # What was not printed.
+      # The answer that was taken.
       Taken = Struct.new(:document, :text, :steps)
       QUOTE = /: ".*/m
       private_constant :WIDTH, :QUOTE
 
-      # What a command would have printed; nil if it does not lay out a page.
+      # The answer that a command would have printed; nil if it does not lay out a page.
       attr_reader :taken
 
       # Where copies of dumps without values come from; nil if values may be seen.

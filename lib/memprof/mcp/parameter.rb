@@ -17,7 +17,7 @@ module Memprof
       LONGEST = 4096 # characters of a text
       private_constant :LONGEST
 
-      # What is wrong with an argument.
+      # An invalid argument, in words.
       class Invalid < StandardError; end
 
       attr_reader :name, :flag, :default

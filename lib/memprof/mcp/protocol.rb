@@ -9,7 +9,7 @@ module Memprof
     # The part of the Model Context Protocol that a server with tools needs: JSON-RPC 2.0, a message a line.
     # It answers one message after the other, so a notification of cancellation comes too late to matter.
     class Protocol
-      # What a version changed does not concern a server that only has tools.
+      # Changes between versions do not concern a server that only has tools.
       VERSIONS = %w[2024-11-05 2025-03-26 2025-06-18 2025-11-25].freeze
       LONGEST = 4 << 20 # bytes of a message
       # Codes of JSON-RPC.

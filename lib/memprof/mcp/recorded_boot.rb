@@ -5,7 +5,7 @@ require_relative "../cli"
 
 module Memprof
   module MCP
-    # What a file of `memprof boot --json` says, in short.
+    # A summary of a file of `memprof boot --json`.
     class RecordedBoot
       LARGEST = 64 << 20 # bytes
       private_constant :LARGEST

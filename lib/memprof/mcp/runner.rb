@@ -9,7 +9,8 @@ module Memprof
     class Runner
       HOW = "This server may not look into running processes or start commands. Its user can allow it: in " \
             "the client's settings, start it as `memprof mcp --allow`."
-      NO_VALUES = "This server shows no values. Its user can change that: start it as `memprof mcp --values`."
+      NO_VALUES = "This server shows no values. Its user can change that: start it as " \
+                  "`memprof mcp --show-contents`."
       BETWEEN = 1 # seconds between two reports of progress
       private_constant :BETWEEN
 
@@ -32,7 +33,7 @@ module Memprof
           @progress.call(@count += 1, Answer.name(message))
         end
 
-        # What it printed, then what it remarked.
+        # Its output, then its warnings.
         def text = [@out, @err].map { |io| Printable.utf8(io.string.dup).gsub(/^memprof: /, "") }
       end
 
@@ -81,7 +82,7 @@ module Memprof
         raise e.class, named(e.message, arguments)
       end
 
-      # What no command answers.
+      # Tools that are not commands.
       def own(tool, arguments, terminal)
         document, page, steps = tool.verb.new(terminal).call(arguments)
         text = [page.to(:text), *terminal.text].join

@@ -15,8 +15,8 @@ module Memprof
       file = parameter("file", :file, "path of a heap dump or core file", required: true)
       limit = parameter("limit", :number, "how many rows", flag: "--limit", default: 10)
       where = parameter("where", :text, QUERY, flag: "--where")
-      values = parameter("values", :switch, "show the beginning of strings; needs a server with --values",
-        own: true)
+      values = parameter("values", :switch,
+        "show the beginning of strings; needs a server with --show-contents", own: true)
       pid = parameter("pid", :number, "id of a running Ruby process", required: true)
       command = parameter("command", :words, "the program and its arguments", required: true)
       seconds = parameter("seconds", :number, "how long to watch", flag: "--for", unit: "s")
@@ -52,12 +52,12 @@ module Memprof
           [file, parameter("address", :text, "address of an object, such as 0x7f3a5c0012d8"), where, limit,
             values]),
         Tool.new("query", "Objects that match",
-          "Lists the objects of a dump that match a query, those that retain most first.", "query",
+          "Lists the objects of a dump that match a query, those that retain the most first.", "query",
           [file, parameter("query", :text, QUERY, required: true),
             parameter("sort", :text, "what to sort by (retained)", flag: "--sort",
               one_of: %w[retained size length references referrers depth address]),
             limit, parameter("offset", :number, "skip so many", flag: "--offset"), values]),
-        Tool.new("top", "Largest objects", "Lists the objects of a dump that retain most.", "top",
+        Tool.new("top", "Largest objects", "Lists the objects of a dump that retain the most.", "top",
           [file, where, limit, parameter("offset", :number, "skip so many", flag: "--offset"), values]),
         Tool.new("object", "One object",
           "Everything about one object: where it was allocated, what it references, what retains it.", "show",
@@ -76,7 +76,7 @@ module Memprof
           [command, limit],
           guarded: always, changes: true),
         Tool.new("run", "Run a command",
-          "Runs a Ruby program (needs --allow), and shows which lines allocate and retain most.", "run",
+          "Runs a Ruby program (needs --allow), and shows which lines allocate and retain the most.", "run",
           [command, limit], guarded: always, changes: true),
         Tool.new("dump", "Dump a process",
           "Writes a heap dump of a running process (needs --allow), without values, for the other tools.",

@@ -29,7 +29,7 @@ module Memprof
 
       def heading
         own = @memory.private_bytes
-        "RSS: #{bytes(@memory.rss)}#{", #{bytes(own)} of it private" if own}"
+        "RSS #{bytes(@memory.rss)}#{", #{bytes(own)} of it private" if own}"
       end
 
       def sentences = [pss, swap, limit, allocator, sharing].compact

@@ -9,8 +9,10 @@ module Memprof
   class Middleware
     # The page of one request. It embeds its style sheet and script, so nothing has to be mounted.
     class EndpointView
+      include Web::Helpers::Exports
       include Web::Helpers::Icicles
       include Web::Helpers::Numbers
+      include Web::Helpers::Objects
       include Web::Helpers::Tables
 
       ASSETS = File.expand_path("../../../web/assets", __dir__)
@@ -32,6 +34,9 @@ module Memprof
         @nonce = SecureRandom.urlsafe_base64(16)
       end
 
+      # Nothing is exported.
+      def page = nil
+
       def render = public_send(Web::Template.define(self.class, "endpoint"))
 
       # The script may only load what the page embeds.
@@ -47,7 +52,7 @@ module Memprof
       # The same request with another view.
       def target(view) = "?#{Endpoint.rewrite(@env["QUERY_STRING"].to_s, view)}"
 
-      def drawing
+      def flame_graph
         flame = self.class.flame(summary)
         Loading.json
         json = [JSON.generate(flame, max_nesting: 0)].pack("m0")

@@ -2,7 +2,7 @@
 
 module Memprof
   module Rails
-    # What `rails console` has of memprof: one method.
+    # memprof's only method in `rails console`.
     #
     # @api private
     module Console

@@ -13,7 +13,7 @@ module Memprof
       # Requests of a path that are not measured: they load code and fill caches.
       WARM_UP = 3
 
-      # What requests of a path cost: allocated on average, retained by all of them. `status` is the last
+      # The cost of requests to a path: allocated on average, retained by all of them. `status` is the last
       # answer's, or the class of what was raised.
       Cost = Struct.new(:path, :status, :objects, :bytes, :retained, :retained_bytes)
       private_constant :WARM_UP, :Cost

@@ -5,9 +5,9 @@ require_relative "../clock"
 
 module Memprof
   module Rails
-    # What one action or job cost. Ruby counts objects per process, so they are known only if no other action
-    # or job ran in the process at any time in between; otherwise they are nil. GC pauses all threads, so its
-    # time is always known.
+    # The cost of one action or job. Ruby counts objects per process, so they are known only if no other
+    # action or job ran in the process at any time in between; otherwise they are nil. GC pauses all threads,
+    # so its time is always known.
     class Unit
       @lock = Mutex.new
       @running = {}.compare_by_identity

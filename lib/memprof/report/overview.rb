@@ -61,8 +61,9 @@ module Memprof
         end
         return unless allocated.first.positive?
 
-        "excluded: #{Units.objects(*allocated)} internal to the VM, " \
-          "#{Units.objects(*retained)} of them retained"
+        "Excluded: #{Units.plural(allocated.first, "VM-internal object")} " \
+          "(#{Units.bytes(allocated.last)}), #{Units.count(retained.first)} of them " \
+          "(#{Units.bytes(retained.last)}) retained"
       end
 
       # Shown in place of a table without rows.

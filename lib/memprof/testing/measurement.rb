@@ -61,7 +61,7 @@ module Memprof
       def warm_up(block, arguments)
         block.call(*arguments)
       rescue StandardError, ScriptError, SystemExit
-        # It will be raised again in the run that counts.
+        # Raised again in the run that counts.
       end
 
       # Drops the value.

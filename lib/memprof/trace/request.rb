@@ -9,8 +9,10 @@ require_relative "raised"
 
 module Memprof
   class Trace
-    # A traced request of a web application, as Memprof.trace_request writes it.
+    # A traced request of a web application, as Memprof.trace_request writes it, or a job, as JobTracer does.
     class Request
+      # The key of a job's class, queue and id in the env that stands for it.
+      JOB = "memprof.job"
       # Keys of the Rack env that are written.
       KEYS = %w[REQUEST_PATH PATH_INFO REMOTE_ADDR REQUEST_URI REQUEST_METHOD QUERY_STRING].freeze
       # Keys of a request's id: Rails', which is validated, and the client's.
@@ -75,8 +77,8 @@ module Memprof
       private
 
       def record
-        { "start" => @start, "tracers" => @report, "rails" => rails, "request" => request,
-          "response" => response, "exception" => exception,
+        { "start" => @start, "tracers" => @report, "rails" => rails, "job" => job,
+          "request" => (request unless job), "response" => (response unless job), "exception" => exception,
           "exception_code" => (Raised.code(@raised) if @raised), "time" => @time.round(9) }.compact
       end
 
@@ -94,6 +96,12 @@ module Memprof
 
       def rails
         @action&.zip(RailsAction::PARTS)&.to_h { |name, key| [key.name, (Printable.utf8(name) if name)] }
+      end
+
+      def job
+        return unless @env.is_a?(Hash)
+
+        @env[JOB]&.transform_values { |value| Printable.utf8(value.to_s.byteslice(0, LONGEST_ID)) }
       end
 
       def request

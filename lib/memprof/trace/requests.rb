@@ -70,7 +70,7 @@ module Memprof
         end
         @limits = JournalFile.limits(max_size: max_size, when_full: when_full)
         @pool = Pool.new(scope, Tracers.without(tracers, except), lines: lines)
-        @path = path
+        @path = path&.to_s
         @opening = Lock.new
         @rate = Rate.new(one_in, per_second)
       end

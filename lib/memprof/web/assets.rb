@@ -24,6 +24,8 @@ module Memprof
       class << self
         def path(name) = by_name.fetch(name).path
 
+        def text(name) = by_name.fetch(name).text
+
         def response(request)
           return unless request.verb == "GET" && request.path.start_with?(PREFIX)
 
@@ -49,7 +51,7 @@ module Memprof
         end
 
         def by_name
-          @by_name ||= Dir.children(DIRECTORY).select { |name| TYPES.key?(File.extname(name)) }
+          @by_name ||= Dir.glob("**/*", base: DIRECTORY).select { |name| TYPES.key?(File.extname(name)) }
             .to_h { |name| [name, read(name)] }
         end
 

@@ -1,9 +1,14 @@
 # frozen_string_literal: true
 
+require_relative "frames"
+
 module Memprof
   class Web
     # Two or three heaps side by side, with cached answers: heaps never change.
     class Comparison
+      FRAMES = 200_000 # of one heap
+      private_constant :FRAMES
+
       attr_reader :entries
 
       def initialize(entries)
@@ -20,6 +25,16 @@ module Memprof
         @diff.ask(question, **parameters)
       rescue ArgumentError => e
         raise BadRequest, e.message
+      end
+
+      # Retained memory of the first heap and the last as a flame graph of both, with all frames: which of
+      # two heaps has a narrow frame, merged ones would hide.
+      def flame
+        @lock.synchronize do
+          @flame ||= Frames.difference(*@entries.values_at(0, -1).map { |entry|
+            entry.answer(:flame, limit: FRAMES)
+          })
+        end
       end
 
       def heaps

@@ -18,6 +18,8 @@ module Memprof
 
       private
 
+      def command_line(verb, *arguments, **options) = super(verb, entry.file, arguments: arguments, **options)
+
       # Asks the heap a question. For parameters that are nil, the question's default applies.
       def ask(question, **parameters)
         entry.answer(question, parameters.compact)
@@ -26,7 +28,7 @@ module Memprof
       end
 
       # The heap itself paginates long lists: a page never gets more rows than it shows.
-      def each = EACH
+      def each = rows_each(EACH)
 
       def part = { limit: each, offset: (number - 1) * each }
 

@@ -62,10 +62,12 @@ module Memprof
         make_room
       end
 
-      def add(path, name: nil, **options)
+      # `file` is the name by which users know the file, if it is another.
+      def add(path, name: nil, file: path, **options)
         @lock.synchronize do
           @last += 1
-          @entries[@last] = Entry.new(@last, name || File.basename(path), path: path, options: options)
+          @entries[@last] = Entry.new(@last, name || File.basename(path), path: path, file: file,
+            options: options)
         end
       end
 

@@ -11,7 +11,8 @@ module Memprof
       # Control and formatting characters other than line breaks and tabs.
       UNSAFE = /[\p{Cc}\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069&&[^\n\t]]/
       EMPTY_ELEMENTS = %i[br hr img input link meta].freeze
-      private_constant :UNSAFE, :EMPTY_ELEMENTS
+      ENTITIES = { "&amp;" => "&", "&lt;" => "<", "&gt;" => ">", "&quot;" => '"', "&#39;" => "'" }.freeze
+      private_constant :UNSAFE, :EMPTY_ELEMENTS, :ENTITIES
 
       def initialize(text = "")
         super
@@ -29,6 +30,9 @@ module Memprof
           text = text.gsub(UNSAFE) { |character| character.dump[1..-2] } if text.match?(UNSAFE)
           new(ERB::Util.html_escape(text))
         end
+
+        # The text of HTML from here.
+        def text(html) = String.new(html).gsub(/<[^>]*>/, "").gsub(/&(?:amp|lt|gt|quot|#39);/, ENTITIES)
 
         def join(parts, separator = "")
           new(parts.flatten.compact.map { |part| escape(part) }.join(escape(separator)))

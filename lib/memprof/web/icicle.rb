@@ -4,11 +4,11 @@ module Memprof
   class Web
     # Positions of the frames of a flame graph that hangs from its root. Frames are lists, as the question
     # `flame` returns them: index of the parent (the first frame is its own), index of the name, own weight,
-    # total weight, objects, and the address of one.
+    # total weight, objects, and the address of one; in a comparison, the total weight before and after.
     class Icicle
       # A drawn frame: its index among all, name, depth, left edge and width in percent, total weight,
-      # objects, address of the one that retains most.
-      Box = Struct.new(:index, :name, :depth, :left, :width, :total, :objects, :address)
+      # objects, address of the one that retains most, weights of a comparison.
+      Box = Struct.new(:index, :name, :depth, :left, :width, :total, :objects, :address, :before, :after)
 
       def initialize(names, frames)
         @names = names
@@ -41,8 +41,8 @@ module Memprof
       end
 
       def box(index, depth, left, whole)
-        _, name, _, total, objects, address = @frames[index]
-        Box.new(index, @names[name], depth, left, 100.0 * total / whole, total, objects, address)
+        _, name, _, total, *rest = @frames[index]
+        Box.new(index, @names[name], depth, left, 100.0 * total / whole, total, *rest)
       end
     end
   end

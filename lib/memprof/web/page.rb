@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../cli/suggestion"
 require_relative "../paths"
 require_relative "../wording"
 require_relative "filter"
@@ -17,6 +18,9 @@ module Memprof
     #       at "/heaps/:heap/slots", title: "Slots", menu: "Slots", order: 70
     #       post "/heaps/:heap/slots/forget", :forget
     class Page
+      MOST_ROWS = 10_000
+      private_constant :MOST_ROWS
+
       class << self
         attr_reader :path, :title, :menu, :order, :place, :assets, :routes
 
@@ -68,6 +72,15 @@ module Memprof
 
       def assets = self.class.assets.to_a
 
+      # The same question on the command line, or nil.
+      def command = nil
+
+      # A place in a list that a parameter chooses; the first by default.
+      def position(name) = integer(name, 1)
+
+      # Rows of a page of a list; exports of whole lists ask for more.
+      def rows_each(default) = integer(:each, default, max: MOST_ROWS)
+
       # The page number of a paginated list.
       def number = integer(:page, 1)
 
@@ -76,6 +89,16 @@ module Memprof
       def download = nil
 
       private
+
+      # A command line about files, as a shell reads it; options that are nil are omitted.
+      def command_line(verb, *files, arguments: [], **options)
+        given = options.compact.flat_map do |name, value|
+          option = "--#{name.to_s.tr("_", "-")}"
+          value == true ? [option] : [option, value.to_s]
+        end
+        files = files.map { |file| file.start_with?("-") ? "./#{file}" : file }
+        ["memprof", verb, *given, *files, *arguments].map { |word| CLI::Suggestion.word(word) }.join(" ")
+      end
 
       # A part of the path that is a whole number; nil if invalid.
       def captured_number(name) = Integer(captures.fetch(name), 10, exception: false)
@@ -113,7 +136,10 @@ module Memprof
       end
 
       # This page's rows of a list.
-      def rows_of_page(rows, each) = existing(rows.drop((number - 1) * each).first(each), number)
+      def rows_of_page(rows, each)
+        each = rows_each(each)
+        existing(rows.drop((number - 1) * each).first(each), number)
+      end
 
       def existing(rows, number)
         return rows if number == 1 || !rows.empty?

@@ -19,6 +19,14 @@ module Memprof
 
       def within(path = "") = "#{record.page_path}#{path}"
 
+      # Files to compare it with.
+      def others = heaps.records.select { |other| other.kind == record.kind && other.id != record.id }
+
+      # The file that it is compared with: `before`.
+      def earlier
+        @earlier ||= text(:before) && heaps.records.fetch(text(:before), self.class.kind)
+      end
+
       # The file's main page is titled by the file's name.
       def title = super || record.name
 
@@ -28,6 +36,10 @@ module Memprof
       end
 
       def assets = ["records.css", *super]
+
+      private
+
+      def command_line(verb, **options) = super(verb, record.path, **options)
     end
   end
 end

@@ -8,7 +8,7 @@ require_relative "request"
 module Memprof
   class Web
     # Available files other than heaps: traced requests, tracked allocations, malloc recordings, requires of a
-    # boot. They have numbers of their own.
+    # boot. Each kind counts from 1.
     class Records
       include Enumerable
 
@@ -45,14 +45,14 @@ module Memprof
       def add(path, kind)
         reader = { trace: Traces, tracked: Tracked, malloc: Recording, boot: BootRecord }.fetch(kind)
         @lock.synchronize do
-          id = @records.size + 1
-          @records[id] = Record.new(id, kind, path, reader)
+          id = @records.count { |(known, _), _| known == kind } + 1
+          @records[[kind, id]] = Record.new(id, kind, path, reader)
         end
       end
 
       def fetch(id, kind)
-        record = @lock.synchronize { @records[Integer(id, 10, exception: false)] }
-        record&.kind == kind ? record : raise(NotFound, "no such file: #{id}")
+        @lock.synchronize { @records[[kind, Integer(id, 10, exception: false)]] } ||
+          raise(NotFound, "no such file: #{id}")
       end
 
       def each(&block) = @lock.synchronize { @records.values }.each(&block)

@@ -4,11 +4,12 @@ require "json"
 require_relative "page"
 require_relative "response"
 require_relative "error_page"
+require_relative "export"
 require_relative "view"
 
 module Memprof
   class Web
-    # Finds the page of a request, and answers with it as HTML or JSON.
+    # Finds the page of a request, and answers with it as HTML, JSON, or another export.
     class Responder
       def initialize(router, heaps, request)
         @router = router
@@ -18,7 +19,7 @@ module Memprof
 
       def response
         match = @router.find(@request.verb, @request.path)
-        @json = match.json
+        @format = match.format
         @heap = match.captures[:heap]
         page = match.page.new(@heaps, match.captures, @request.params)
         return redirect(page.public_send(match.action, @request)) if match.action
@@ -47,7 +48,7 @@ module Memprof
 
       def redirect(path)
         path, query = path.split("?", 2)
-        path = "#{path.chomp("/")}.json" if @json
+        path = "#{path.chomp("/")}.#{@format}" if @format
         Response.redirect([@request.script_name + path, query].compact.join("?"))
       end
 
@@ -55,7 +56,7 @@ module Memprof
       def opening(entry)
         response = render(202, WaitingPage.new(@heaps, entry))
         response.headers["retry-after"] = "1"
-        response.headers["refresh"] = "1" unless @json
+        response.headers["refresh"] = "1" unless @format
         response
       end
 
@@ -63,9 +64,13 @@ module Memprof
 
       def render(status, page)
         data = page.data
-        return Response.json(status, data) if @json
+        return Response.json(status, data) if @format == "json"
 
-        Response.html(status, View.new(page, @request, data).render(page.view))
+        view = View.new(page, @request, data)
+        return Response.html(status, view.render(page.view)) unless @format
+        return Export.new(view).response(@format) if status == 200
+
+        Response.text(status, "#{data[:error] || page.title}\n")
       end
     end
   end

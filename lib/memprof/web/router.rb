@@ -5,11 +5,12 @@ module Memprof
     # The routes: paths of pages, and of their actions. Each page of `pages/` declares its own ({Page.at},
     # {Page.post}).
     class Router
-      # A match: the page's class, the captured parts of the path, whether JSON is wanted, and the method that
-      # a POST calls.
-      Match = Struct.new(:page, :captures, :json, :action)
+      # A match: the page's class, the captured parts of the path, the format of the export that is wanted
+      # ("json"), and the method that a POST calls.
+      Match = Struct.new(:page, :captures, :format, :action)
       Route = Struct.new(:verb, :pattern, :page, :action)
-      private_constant :Route
+      FORMATS = { "GET" => /\.(json|csv|md|svg)\z/, "POST" => /\.(json)\z/ }.freeze
+      private_constant :Route, :FORMATS
 
       def self.standard
         @standard ||= begin
@@ -25,13 +26,13 @@ module Memprof
       end
 
       def find(verb, path)
-        json = path.end_with?(".json")
-        path = path.delete_suffix(".json")
+        format = path[FORMATS.fetch(verb, /(?!)/), 1]
+        path = path.delete_suffix(".#{format}") if format
         @routes.each do |route|
           next unless route.verb == verb && (found = route.pattern.match(path))
 
           captures = found.named_captures.to_h { |name, text| [name.to_sym, Router.decode(text)] }
-          return Match.new(route.page, captures, json, route.action)
+          return Match.new(route.page, captures, format, route.action)
         end
         raise NotFound, "no such page"
       end

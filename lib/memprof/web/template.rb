@@ -22,7 +22,25 @@ module Memprof
 
         def text(value) = @text << Html.escape(value)
 
+        # What is rendered already.
+        def so_far = @text
+
         def to_html = Html.new(@text)
+      end
+
+      # The pages that an object renders, the innermost last: what is above a table is looked up there.
+      module Building
+        private
+
+        def builders = @builders ||= []
+
+        def building
+          builders << Builder.new
+          yield(builders.last)
+          builders.last.to_html
+        ensure
+          builders.pop
+        end
       end
 
       class << self
@@ -37,6 +55,7 @@ module Memprof
 
         def compile(owner, method, name)
           file = File.join(DIRECTORY, "#{name}.erb")
+          owner.include(Building)
           owner.class_eval("def #{method}\n#{ruby(File.read(file, encoding: "UTF-8"))}\nend", file, -1)
         end
 
@@ -44,8 +63,8 @@ module Memprof
           compiler = ERB::Compiler.new("<>")
           compiler.put_cmd = "_page.raw"
           compiler.insert_cmd = "_page.text"
-          compiler.pre_cmd = ["_page = #{Builder}.new"]
-          compiler.post_cmd = ["_page.to_html"]
+          compiler.pre_cmd = ["building do |_page|"]
+          compiler.post_cmd = ["end"]
           code, = compiler.compile(source)
           code
         end

@@ -2,6 +2,7 @@
 
 require_relative "../cell"
 require_relative "../columns"
+require_relative "../csv_text"
 require_relative "../units"
 require_relative "../wording"
 require_relative "assets"
@@ -11,6 +12,8 @@ require_relative "template"
 require_relative "helpers/blocks"
 require_relative "helpers/charts"
 require_relative "helpers/diff_bars"
+require_relative "helpers/exact"
+require_relative "helpers/exports"
 require_relative "helpers/graphs"
 require_relative "helpers/icicles"
 require_relative "helpers/links"
@@ -37,6 +40,8 @@ module Memprof
       include Helpers::Requests
       include Helpers::Tables
       include Helpers::Trees
+      include Helpers::Exports
+      include Helpers::Exact # last: it overrides
 
       attr_reader :page, :request, :data
 
@@ -47,15 +52,18 @@ module Memprof
       end
 
       def render(name)
-        @content = partial(name)
+        render_content(name)
         partial("layout")
+      end
+
+      # The page without its frame.
+      def render_content(name)
+        @content = partial(name)
       end
 
       def partial(name) = public_send(Template.define(View, name))
 
       attr_reader :content
-
-      def tag(name, *content, **attributes) = Html.tag(name, *content, **attributes)
     end
   end
 end

@@ -11,7 +11,11 @@ RSpec.describe Memprof::Agent::Trends do
 
   after { FileUtils.rm_rf(parent) }
 
-  def trends(holder: ->(*) { "PAGES -> Hash[*]" }) = described_class.new(directory: directory, holder: holder)
+  # Each interval allocates as many objects.
+  def trends(holder: ->(*) { "PAGES -> Hash[*]" })
+    objects = 0
+    described_class.new(directory: directory, holder: holder, allocated: -> { objects += 1000 })
+  end
 
   # An interval of five minutes whose report has some sites with live bytes, which are never freed.
   def interval(point, sites, release: "a", service: "shop", stack: [])
@@ -36,28 +40,28 @@ RSpec.describe Memprof::Agent::Trends do
 
   it "names a site that grows once, with holder, in this process" do
     leaking = trends
-    said = run(leaking, 0..60)
+    said = run(leaking, 0..70)
     expect(said.size).to eq(1)
     expect(said.first.to_s)
       .to match(%r{page.rb:47: \+11 MiB/h for \d.* h in 1 of 1 worker, String in PAGES, in release a\z})
     expect(leaking.leaks.map(&:holder)).to eq(["PAGES -> Hash[*]"]).or eq([nil])
-    expect(run(leaking, 61..72)).to be_empty
+    expect(run(leaking, 71..82)).to be_empty
     expect(leaking.leaks.map(&:holder)).to eq(["PAGES -> Hash[*]"])
   end
 
   it "adds up the workers of a service, so that a leak too small for one is named" do
     workers = Array.new(8) { trends }
-    said = run(workers, 0..60, step: 0.02)
+    said = run(workers, 0..70, step: 0.22)
     expect(said.map(&:workers)).to eq([[8, 8]])
     expect(workers.map { |each| each.leaks.size }).to include(1)
     FileUtils.rm_rf(directory)
-    expect(run(trends, 0..60, step: 0.02)).to be_empty
+    expect(run(trends, 0..70, step: 0.22)).to be_empty
   end
 
   it "keeps services and releases apart" do
     one = trends
     other = trends
-    (0..60).each do |point|
+    (0..70).each do |point|
       one.add(interval(point, { site => point * 5e4 }, service: "shop"))
       other.add(interval(point, { site => point * 5e4 }, service: "blog"))
     end
@@ -65,11 +69,11 @@ RSpec.describe Memprof::Agent::Trends do
   end
 
   it "begins anew after a restart, and does not name the leak again" do
-    expect(run(trends, 0..60).size).to eq(1)
+    expect(run(trends, 0..70).size).to eq(1)
     # Another process, in the next release.
     again = trends
-    said = (70..130).flat_map do |point|
-      again.add(interval(point, { site => (point - 70) * 1e6 }, release: "b"))
+    said = (80..150).flat_map do |point|
+      again.add(interval(point, { site => (point - 80) * 1e6 }, release: "b"))
     end
     expect(said + again.flush(20)).to be_empty
     expect(again.leaks.map { |leak| [leak.release, leak.since] }).to eq([["b", nil]])
@@ -92,7 +96,7 @@ RSpec.describe Memprof::Agent::Trends do
     gem = ["/usr/lib/ruby/gems/3.1.0/gems/rack-3.0/lib/rack.rb", 3, "String"]
     said = []
     leaking = trends
-    (0..60).each do |point|
+    (0..70).each do |point|
       stack = ["#{gem[0]}:3:in call", "/srv/shop/app/models/page.rb:47:in fetch"]
       said.concat(leaking.add(interval(point, { gem => point * 1e6 }, stack: stack)))
     end
@@ -100,9 +104,9 @@ RSpec.describe Memprof::Agent::Trends do
   end
 
   it "leaves the holder unknown if it can't be found, and says the leak all the same" do
-    said = run(trends(holder: ->(*) { raise Memprof::Error, "no room" }), 0..60)
+    said = run(trends(holder: ->(*) { raise Memprof::Error, "no room" }), 0..70)
     expect(said.map(&:holder)).to eq([nil])
-    expect(run(trends(holder: nil), 100..165)).to be_empty
+    expect(run(trends(holder: nil), 100..175)).to be_empty
   end
 
   it "no longer counts as a worker when it is closed" do

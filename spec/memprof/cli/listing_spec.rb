@@ -26,6 +26,8 @@ RSpec.describe Memprof::CLI::Listing do
     listing = described_class.new.column("Class", :name, :class, from: :name)
       .column("Lines", :count, :lines) { |item| item[:lines].size }.column("Name", :name, :name).rows(orders)
     expect(listing.to_csv).to eq("class,lines,name\nOrder,2,Order\nCart,0,Cart\n")
+    expect(described_class.new.columns(:name, :growth).rows([{ name: "=HYPERLINK(1)", growth: -2 }]).to_csv)
+      .to eq(%(name,growth\n"'=HYPERLINK(1)",-2\n))
   end
 
   it "cuts wide characters by their columns" do

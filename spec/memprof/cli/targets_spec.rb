@@ -49,7 +49,9 @@ RSpec.describe Memprof::CLI::Targets do
     expect(run_memprof("-f", "json", cache_dump).stdout).to eq(json)
     old = run_memprof("--name", "app", "--pid", Process.pid, "--test", cache_dump)
     expect(old.stdout).to include("Memprof Uploader")
-    expect(run_memprof("--limit", "1").stdout).to include("Memprof Uploader")
+    without = run_memprof("--limit", "1")
+    expect([without.stderr, without.status.exitstatus])
+      .to eq(["memprof: invalid option: --limit; see `memprof --help`\n", 2])
   end
 
   it "is what the command does without a verb" do

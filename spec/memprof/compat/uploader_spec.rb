@@ -65,7 +65,7 @@ RSpec.describe "memprof --pid PID --name NAME" do
       fails_with("Invalid --url \"#{Regexp.escape(url)}\"; expected a server such as https://dumps.example",
         "-p", Process.pid, "-n", "app", "-k", "key", "--url", url)
     end
-    fails_with("invalid option: --nonsense", "--nonsense", usage: true)
+    fails_with("invalid option: --nonsense", "-p", "1", "--nonsense", usage: true)
   end
 
   it "gives up on a process that makes no file" do

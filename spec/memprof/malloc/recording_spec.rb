@@ -138,7 +138,7 @@ RSpec.describe "Memprof::Malloc::Recording" do
   it "prints tables" do
     in_child('Memprof::Malloc.record(PATH) { $kept = "a" * 300_000 }')
     text = Memprof::Malloc::Recording.new(path).to_s
-    expect(text).to match(/\Amalloc of -e, process \d+, .+s\n.+ calls allocated .+\npeak: \d+\.\d KiB /)
+    expect(text).to match(/\Amalloc of -e, process \d+, .+s\n.+ calls allocated .+\nPeak: \d+\.\d KiB /)
     expect(text)
       .to match(/^ *Live at the end +Share +Calls +Allocated +Allocated at\n +\d+\.\d KiB +\d+ % .*-e:2$/)
     expect(text).to match(/^ *Size up to .*\n(.*\n)* +512\.0 KiB +1 /)
@@ -263,7 +263,7 @@ RSpec.describe "Memprof::Malloc::Recording" do
     expect(late.to_s).to match(/^0 calls allocated 0 B$/)
     File.write("#{path}.known", "race:x")
     shown = run_memprof("malloc", "#{path}.old", path)
-    expect([shown.stderr, shown.stdout]).to match(["", /^live at the peak +\+/])
+    expect([shown.stderr, shown.stdout]).to match(["", /^Live at the peak +\+/])
     expect(run_memprof("malloc", "--suppressions", "#{path}.known", path).stderr)
       .to eq "memprof: #{path}.known: line 1 is not a suppression: race:x\n"
     expect(run_memprof("malloc", "--from", "-1", path).stderr)

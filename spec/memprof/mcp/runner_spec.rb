@@ -77,7 +77,7 @@ RSpec.describe Memprof::MCP::Runner do
     arguments = { "file" => dump, "query" => 'type = string and value ~ "/page/"' }
     expect(text("query", arguments)).to match(/^0 objects chosen/)
     refused = text("query", arguments.merge("values" => true))
-    expect(refused).to match(/shows no values.*`memprof mcp --values`/)
+    expect(refused).to match(/shows no values.*`memprof mcp --show-contents`/)
     expect(text("query", arguments, values: true)).to match(/^0 objects chosen/)
     shown = text("query", arguments.merge("values" => true), values: true)
     expect(shown).to match(%r{^50,001 objects chosen.*String "/page/}m)

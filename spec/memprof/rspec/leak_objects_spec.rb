@@ -7,7 +7,7 @@ RSpec.describe Memprof::RSpec::LeakObjects do
     raise_error(RSpec::Expectations::ExpectationNotMetError, message)
   end
 
-  it "finds what grows" do
+  it "finds what grows", :untyped do
     kept = []
     expect { kept << Object.new }.to leak_objects
     expect { kept << Object.new }.to leak_objects.over(10).runs.warmup(1)
@@ -22,7 +22,7 @@ RSpec.describe Memprof::RSpec::LeakObjects do
     expect(last).not_to be_nil
   end
 
-  it "says what grew, how fast, and where it was allocated" do
+  it "says what grew, how fast, and where it was allocated", :untyped do
     $kept = []
     line = __LINE__ + 1
     block = -> { 2.times { $kept << Object.new } }
@@ -77,7 +77,7 @@ RSpec.describe Memprof::RSpec::LeakObjects do
   end
 
   # In a process of its own: each run has a full collection.
-  it "finds no leak in the turnover of bounded structures, and a slow leak" do
+  it "finds no leak in the turnover of bounded structures, and a slow leak", :untyped do
     result = run_ruby(<<~'RUBY', timeout: 300)
       require "memprof/testing"
       def verdict(name, &block) = puts("#{name} #{Memprof::Testing::Leaks.new.found?(block)}")
@@ -109,7 +109,7 @@ RSpec.describe Memprof::RSpec::LeakObjects do
   end
 
   # In a process of its own, as above.
-  it "finds containers that grow, though the number of objects does not" do
+  it "finds containers that grow, though the number of objects does not", :untyped do
     result = run_ruby(<<~'RUBY', timeout: 600)
       require "memprof/testing"
       def verdict(name, times = 8, &block)

@@ -1,7 +1,9 @@
 # frozen_string_literal: true
 
+require "csv"
 require "memprof/web"
 require "rack"
+require "rexml/document"
 
 # A heap may contain anything, including an attack on the viewer.
 RSpec.describe "A hostile heap in Memprof::Web" do
@@ -54,6 +56,19 @@ RSpec.describe "A hostile heap in Memprof::Web" do
     seen = targets.flat_map { |target| [target, *safe(target).links.grep(%r{/objects/0x}).first(30)] }.uniq
     seen.drop(targets.size).each { |target| safe(target) }
     expect(safe("/heaps/1/strings").body).to include("&lt;script&gt;a(1)&lt;/script&gt;")
+  end
+
+  it "exports nothing that runs" do
+    pictures = %w[/heaps/1/flame.svg /heaps/1.svg].map { |target| REXML::Document.new(safe(target).body) }
+    names = pictures.flat_map { |svg| REXML::XPath.match(svg, "//*").map(&:name) }
+    expect(names.uniq - %w[svg style g title rect text]).to eq([])
+    names = safe("/heaps/1/strings.csv").body
+    expect(names).to include("<script>a(1)</script>")
+    expect(CSV.parse(names, headers: true).size).to be > 5
+    tables = %w[strings threads groups?by=line objects?sort=size procs].map do |page|
+      safe("/heaps/1/#{page.sub(/(?=\?|\z)/, ".md")}").body
+    end
+    expect(tables.join.gsub(/^```.*?^```/m, "").gsub(/(`+).*?\1/, "")).not_to match(/[<>]/)
   end
 
   it "takes hostile words in addresses" do

@@ -21,7 +21,7 @@ RSpec.describe Memprof::Web::Page do
 
   it "shows the overview with links to what is counted" do
     body = page("/heaps/1/")
-    expect(body).to include("<svg", "Classes that retain most")
+    expect(body).to include("<svg", "Classes that retain the most")
     link = ask(app, "/heaps/1/").links.find { |target| target.include?("type+%3D+STRING") }
     count = heap.overview[:counts][:strings]
     expect(body).to include(">#{Memprof::Units.count(count)}</a>")
@@ -40,6 +40,37 @@ RSpec.describe Memprof::Web::Page do
       shown = json("/heaps/1/objects?#{URI.encode_www_form(where: where)}")[:count]
       expect(shown).to eq(counts[name]), name.to_s
     end
+  end
+
+  it "has the histogram under the name that people look for" do
+    menu = page("/heaps/1/classes")[%r{<nav class="menu".*?</nav>}m]
+    expect(menu).to include('<a href="/heaps/1/classes" aria-current="page">Classes</a>')
+    expect(json("/heaps/1/classes")[:rows]).to eq(heap.histogram(by: :class, limit: 50)[:rows])
+    expect(page("/heaps/1/classes/Session")).to include('<a href="/heaps/1/classes" aria-current="true">')
+  end
+
+  it "has only pages of the heap in its menu, and leads elsewhere beside the heaps" do
+    Dir.mktmpdir do |directory|
+      %w[one two].each do |name|
+        path = File.join(directory, name)
+        File.write(path, "     12 app.rb:3:String\n")
+        app.heaps.records.add(path, :tracked)
+      end
+      File.write(File.join(directory, "boot"), "{}")
+      app.heaps.records.add(File.join(directory, "boot"), :boot)
+    end
+    body = page("/heaps/1/objects")
+    menu = body[%r{<nav class="menu".*?</nav>}m].scan(/href="([^"]*)"/).flatten
+    expect(menu).to all(start_with("/heaps/1/"))
+    expect(body[%r{<header.*</header>}m]).to include('href="/tracked"', 'href="/boots"')
+    expect(app.heaps.records.map(&:page_path)).to eq(%w[/tracked/1 /tracked/2 /boots/1])
+    expect(page("/heaps")[%r{<nav class="menu".*?</nav>}m]).to include('href="/tracked"')
+  end
+
+  it "does not alarm with what memprof itself allocated" do
+    own = json("/heaps/1")[:overview][:warnings].grep(/of memprof(?:'s own| itself) /)
+    expect(own.size).to eq(1)
+    expect(WebBrowser.unescape(page("/heaps/1/"))).to include(%(<p class="quiet">#{own.first}</p>))
   end
 
   it "groups objects, and the groups again" do

@@ -13,7 +13,7 @@ RSpec.describe Memprof::Web::Router do
 
   it "finds a page by its path, and names the parts" do
     match = router.find("GET", "/heaps/2/objects/0x7f")
-    expect(match.to_a).to eq([show, { heap: "2", address: "0x7f" }, false, nil])
+    expect(match.to_a).to eq([show, { heap: "2", address: "0x7f" }, nil, nil])
   end
 
   it "takes parts apart before it decodes them" do
@@ -21,12 +21,19 @@ RSpec.describe Memprof::Web::Router do
   end
 
   it "knows the JSON of each page" do
-    expect(router.find("GET", "/heaps/2.json").to_a).to eq([overview, { heap: "2" }, true, nil])
+    expect(router.find("GET", "/heaps/2.json").to_a).to eq([overview, { heap: "2" }, "json", nil])
     expect(router.find("GET", "/heaps/2").page).to be(overview)
   end
 
+  it "knows the other exports of each page, which change nothing" do
+    %w[csv md svg].each do |format|
+      expect(router.find("GET", "/heaps/2.#{format}").to_a).to eq([overview, { heap: "2" }, format, nil])
+      expect { router.find("POST", "/heaps/2/close.#{format}") }.to raise_error(Memprof::Web::NotFound)
+    end
+  end
+
   it "does not mistake one method for another" do
-    expect(router.find("POST", "/heaps/2/close").to_a).to eq([overview, { heap: "2" }, false, :close])
+    expect(router.find("POST", "/heaps/2/close").to_a).to eq([overview, { heap: "2" }, nil, :close])
     expect { router.find("GET", "/heaps/2/close") }.to raise_error(Memprof::Web::NotFound)
     expect { router.find("DELETE", "/heaps/2/") }.to raise_error(Memprof::Web::NotFound)
   end

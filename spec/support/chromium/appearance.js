@@ -13,6 +13,59 @@
         `${Math.round(element.getBoundingClientRect().right)} > ${width}`).concat(`${over} px too wide`);
   },
 
+  // Labels are fitted in the frame after a change of the width.
+  settled() {
+    return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))));
+  },
+
+  // Labels of pictures that are cut, or smaller than 9 pixels.
+  labels() {
+    const width = (box, svg) => parseFloat(box.getAttribute("width")) / 100 * svg.clientWidth;
+    return [...document.querySelectorAll("svg.icicle svg > text, svg.treemap svg > text, svg.chart text")].filter((text) => {
+      const svg = text.ownerSVGElement.closest("svg.icicle, svg.treemap, svg.chart");
+      const box = text.parentElement;
+      const size = text.getScreenCTM().a * parseFloat(getComputedStyle(text).fontSize);
+      return text.textContent && (size < 9 || (box !== svg && text.getBBox().x + text.getComputedTextLength() > width(box, svg)));
+    }).map((text) => text.textContent).slice(0, 5);
+  },
+
+  // Texts that are broken at each letter or so.
+  letters() {
+    const found = [], walker = document.createTreeWalker(document.querySelector("main") ?? document.body, NodeFilter.SHOW_TEXT);
+    const range = document.createRange();
+    while (walker.nextNode()) {
+      const text = walker.currentNode.textContent.trim();
+      const element = walker.currentNode.parentElement;
+      if (text.length < 4 || element.closest("svg, script, pre, .unseen") || !element.checkVisibility()) continue;
+      range.selectNodeContents(walker.currentNode);
+      const lines = new Set([...range.getClientRects()].filter(({ width }) => width).map(({ top }) => Math.round(top))).size;
+      if (lines > 2 && text.length / lines < 5) found.push(`${lines} lines: ${text.slice(0, 40)}`);
+    }
+    return found.slice(0, 5);
+  },
+
+  // Tables that scroll without the name of a row being in view.
+  nameless() {
+    const tables = [...document.querySelectorAll(".scroll:has(> table)")].filter((box) => box.scrollWidth > box.clientWidth + 1);
+    const hidden = (box) => {
+      const cell = box.querySelector("tbody td.name, tbody th[scope=row]");
+      const [inner, outer] = [cell?.getBoundingClientRect(), box.getBoundingClientRect()];
+      return !cell || inner.left < outer.left - 1 || inner.right > outer.right + 1;
+    };
+    return tables.filter((box) => [0, box.scrollWidth].some((left) => {
+      box.scrollLeft = left;
+      const lost = hidden(box);
+      box.scrollLeft = 0;
+      return lost;
+    })).map((box) => box.innerText.slice(0, 80));
+  },
+
+  // Headings of tables that take several lines.
+  heads() {
+    return [...document.querySelectorAll("thead th")].filter((cell) => cell.checkVisibility() && cell.clientHeight > 36)
+      .map((cell) => cell.textContent).slice(0, 5);
+  },
+
   // Texts whose contrast is below `least`, as the guidelines for accessible content (WCAG) count it.
   faint(least) {
     const known = new Map();

@@ -63,10 +63,11 @@ class Chromium
       watch.status
     end
 
-    # A click of the mouse.
+    # A click of the mouse. A live page first gets its first answer, which moves what is below.
     #
     # @param element [String] a selector, or an expression in parentheses whose value is an element
     def click(element)
+      wait("see updates", "/^(Updated.*)?$/.test(document.querySelector('#updates')?.textContent ?? '')")
       place = nil
       wait("see #{element}") { place = evaluate(format(PLACE, expression(element))) }
       %w[mouseMoved mousePressed mouseReleased].each do |type|

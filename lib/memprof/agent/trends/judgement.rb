@@ -1,45 +1,63 @@
 # frozen_string_literal: true
 
-require_relative "../../native"
-
 module Memprof
   module Agent
     class Trends
       # Whether a site leaks, according to the live bytes of all workers. Estimates add up, so a leak that is
-      # too small to be seen in one worker is seen in eight. All of this must hold in a window of hours:
+      # too small to be seen in one worker is seen in eight.
       #
-      # 1. The trend of Theil and Sen is positive beyond doubt, has not slowed down and still reaches new
-      #    maxima (crates/memprof-profile/src/growth.rs).
-      # 2. The gain is larger than six standard errors, those of sampling and the scatter about the line. An
-      #    error of sampling lasts as long as the objects do, so averaging does not remove it.
-      # 3. Each third of the window gains at least three quarters of its share, and the second half at least
-      #    85 % of the first; so does the window compared with the time before it. A cache that fills, a step
-      #    and the flank of a day fail here.
+      # A leak grows with the work that is done, or with time, for as long as the process runs. A cache or a
+      # pool grows with work, too, but ever more slowly, as more and more of what is wanted is there. While
+      # the load rises, that looks like a leak by the clock on the wall. So work has a clock of its own: the
+      # objects that the processes have allocated. All of this must hold in a window of hours:
+      #
+      # 1. The gain is large, in all workers and in each. A buffer that fills evenly looks like a leak until
+      #    it is full, so a gain must be larger than most buffers.
+      # 2. Per allocated object, the second half of the window gains as much as the first, beyond doubt, and
+      #    the window as much as the time before. Or each eighth gains the same per hour.
+      # 3. The window begins near the maximum of the time before. What grows back to where it was yesterday
+      #    does not leak.
       # 4. The objects grow old: in a leak, what was gained is as old as the time since. In a queue, or in a
       #    store of sessions that expire, objects are replaced by younger ones while their number grows.
       # 5. The window begins after the warm-up of the process, and each third of it has a major GC: objects
       #    that are old remain until then, though nothing retains them.
       class Judgement
-        # Hours. Without ages only the long windows count.
-        WINDOWS = [4, 5, 6, 8, 12, 16, 20].freeze
-        WITHOUT_AGES = 6
-        WARM_UP = 0.5
-        SEGMENTS = 12
-        SIGMAS = 6
-        # Bytes per hour in all workers.
-        LEAST = 1 << 20
-        # Shares: of a third's part of the gain, of the rate before, of the age that the gain would have, and
-        # of that which all would have.
-        THIRD = 0.75
-        PACE = 0.85
+        # Hours. Shorter windows would be the flank of a morning; longer ones do not fit into the table.
+        WINDOWS = [5, 6, 8, 12, 16, 20].freeze
+        # Hours without ages: more than a day's rise of load lasts.
+        WITHOUT_AGES = 16
+        # Parts of a window, for halves and for eighths: 20 minutes in the shortest, as old points are apart.
+        SEGMENTS = 16
+        EIGHTHS = 8
+        # Bytes in all workers: less harms no host.
+        LEAST = 32 << 20
+        # Bytes for each worker in which a site grows. It is as much as the shortest window permits: a leak of
+        # 20 MiB/h in eight workers gains 12.5 MiB in each.
+        LEAST_EACH = 12 << 20
+        # The second half gains as much as the first if it has this share of it, with so many standard errors
+        # to spare. Chance does that in one of 4,000 windows. A cache that is a fifth full does not.
+        PACE = 0.9
+        PACE_SIGMAS = 3.5
+        # The same for the window and the time before. It is longer, and has more than one load.
+        FORMER_PACE = 0.85
+        FORMER_SIGMAS = 2
+        # The share of the second half that the first must have: a step has all of its gain in one half.
+        BEGUN = 0.5
+        # How far an eighth may be from the mean: three errors of sampling of 20 MiB/h in small objects.
+        UNEVEN = 0.08
+        # The share of the maximum before: less was there already.
+        HIGH = 0.8
+        # Shares of the age that the gain would have if nothing was freed, which garbage blurs, and of the
+        # age that all would have: beside much that is replaced, the age of a small gain is not seen.
         GAIN_AGES = 0.75
         ALL_AGES = 0.35
-        private_constant :WINDOWS, :WITHOUT_AGES, :WARM_UP, :SEGMENTS, :SIGMAS, :LEAST, :THIRD, :PACE,
-          :GAIN_AGES, :ALL_AGES
+        private_constant :WINDOWS, :WITHOUT_AGES, :SEGMENTS, :EIGHTHS, :LEAST, :LEAST_EACH, :PACE,
+          :PACE_SIGMAS, :FORMER_PACE, :FORMER_SIGMAS, :BEGUN, :UNEVEN, :HIGH, :GAIN_AGES, :ALL_AGES
 
-        # What one worker observed of a site: `started` is when it was first observed by an agent, `times` are
-        # those of the {SeriesTable::Series}, and `majors` the number of major GCs until then, nil if unknown.
-        Track = Struct.new(:started, :times, :series, :majors)
+        # What one worker observed of a site: `settled` is when its warm-up was over, nil if it is not yet;
+        # `times` are those of the {SeriesTable::Series}, `majors` the number of major GCs until then (nil if
+        # that is unknown), and `allocated` the number of objects that the process had allocated.
+        Track = Struct.new(:settled, :times, :series, :majors, :allocated)
 
         # The verdict on a growing site: bytes per hour in all workers with the standard error, hours of
         # growth, and the numbers of workers in which it grows and of all.
@@ -73,17 +91,16 @@ module Memprof
           tracks = @tracks.select { |track| observed?(track, from) }
           return if tracks.empty?
 
-          window = Window.new(tracks, from, @now, SEGMENTS)
-          return if window.gain < LEAST * hours || window.gain < SIGMAS * window.error
+          window = Window.new(tracks, from, @now)
+          return if window.gain < [LEAST, LEAST_EACH * window.growing].max
           return unless window.ages ? ageing?(window) : hours >= WITHOUT_AGES
-          return unless steady?(window, tracks, hours) && Native.fit([window.counts]).first.last
+          return unless leaking?(window, former(tracks, from))
 
-          error = window.error / hours
-          Growth.new(window.gain / hours, error, hours.to_f, window.growing, @tracks.size)
+          Growth.new(window.gain / hours, window.error / hours, hours.to_f, window.growing, @tracks.size)
         end
 
         def observed?(track, from)
-          track.started + WARM_UP * @hour <= from && track.times.first <= from && collected?(track, from)
+          track.settled && track.settled <= from && track.times.first <= from && collected?(track, from)
         end
 
         def collected?(track, from)
@@ -98,22 +115,43 @@ module Memprof
           window.ageing >= least
         end
 
-        def steady?(window, tracks, hours)
-          third = window.gain / 3
-          first, second = window.rises(2)
-          window.rises(3).all? { |rise| rise >= third * THIRD } && second >= first * PACE &&
-            not_slower?(window, tracks, hours)
+        # The time before a window, as far as it was observed.
+        def former(tracks, from)
+          start = tracks.map { |track| [track.settled, track.times.first].max }.max
+          Window.new(tracks, start, from) if from - start >= @hour
         end
 
-        # Compared with what was gained before it, as far as that was observed.
-        def not_slower?(window, tracks, hours)
-          start = tracks.map { |track| [track.started + WARM_UP * @hour, track.times.first].max }.max
-          from = [@now - 2 * hours * @hour, start].max
-          to = @now - hours * @hour
-          return true if to - from < @hour
+        def leaking?(window, former)
+          return false if former && window.bytes.first < HIGH * former.bytes.max
 
-          before = Window.new(tracks, from, to, 1).gain / (to - from)
-          window.gain / (hours * @hour) >= before * PACE
+          (steady?(window) && not_slower?(window, former, :work)) ||
+            (even?(window) && not_slower?(window, former, :time))
+        end
+
+        # By work.
+        def steady?(window)
+          first, second = window.rates(:work, 2)
+          second.at_least?(first, PACE, PACE_SIGMAS) && first.value >= BEGUN * second.value
+        end
+
+        # By the clock on the wall. A cache that fills while the load rises is even for a moment, not hours.
+        def even?(window)
+          eighth = window.gain / EIGHTHS
+          window.rises(EIGHTHS).all? { |rise| (rise - eighth).abs < UNEVEN * eighth }
+        end
+
+        def not_slower?(window, former, clock)
+          former.nil? ||
+            window.rates(clock, 1).first.at_least?(former.rates(clock, 1).first, FORMER_PACE, FORMER_SIGMAS)
+        end
+
+        # Bytes per unit of a clock, with the variance of the estimate.
+        Rate = Struct.new(:value, :variance) do
+          # As much as a share of another one, beyond so many standard errors.
+          def at_least?(other, share, sigmas)
+            error = Math.sqrt(variance + share**2 * other.variance)
+            value - share * other.value >= sigmas * error
+          end
         end
 
         # The sums of all workers at equal distances of time.
@@ -122,7 +160,7 @@ module Memprof
           def self.at_times(times, values, wanted)
             return [0.0] * wanted.size unless values
 
-            at = 0
+            at = ((times.bsearch_index { |time| time > wanted.first } || 0) - 1).clamp(0, times.size - 1)
             wanted.map do |time|
               at += 1 while at < times.size - 2 && times[at + 1] <= time
               a = values[at] || 0.0
@@ -132,20 +170,19 @@ module Memprof
             end
           end
 
-          def initialize(tracks, from, to, segments)
+          def initialize(tracks, from, to)
             @tracks = tracks
             @length = to - from
-            @times = Array.new(segments + 1) { |index| from + @length * index / segments }
-            @each = tracks.map { |track| at_times(track.times, track.series&.bytes) }
-            @bytes = sums(@each)
+            @times = Array.new(SEGMENTS + 1) { |index| from + @length * index / SEGMENTS }
           end
 
-          # By the line through the means of the first and the last quarter.
-          def gain = @gain ||= gain_of(@bytes)
+          # Of both ends alone, as most windows gain too little.
+          def gain = @gain ||= gains.sum
 
-          def error
-            @error ||= Math.sqrt(sampling * scale**2 + scatter)
-          end
+          def bytes = @bytes ||= sums(@tracks.map { |track| at_times(track.times, track.series&.bytes) })
+
+          # The standard error of the gain.
+          def error = @error ||= Math.sqrt([sampling.sum, variance(bytes, @times)].max)
 
           # The sum of bytes times age; nil if that is unknown.
           def ages
@@ -158,12 +195,20 @@ module Memprof
                                          })
           end
 
-          def counts = @bytes.map { |bytes| [bytes.round, 0].max }
-
           # The gain of each part.
-          def rises(parts)
-            size = (@bytes.size - 1) / parts
-            Array.new(parts) { |part| @bytes[(part + 1) * size] - @bytes[part * size] }
+          def rises(parts) = split(bytes, parts).map { |part| part.last - part.first }
+
+          # The {Rate} of each part; that of a part without work is unknown, which no rate is at least.
+          def rates(clock, parts)
+            ticks = clock == :work ? work : @times
+            split(bytes, parts).zip(split(ticks, parts)).map do |part, times|
+              rise = part.last - part.first
+              passed = times.last - times.first
+              next Rate.new(Float::NAN, Float::NAN) unless passed.positive?
+
+              variance = [variance(part, times), rise.abs * weight].max
+              Rate.new(rise / passed, variance / passed**2)
+            end
           end
 
           # By how much the sum of the ages rose, and by how much it would have if nothing was freed.
@@ -171,58 +216,59 @@ module Memprof
 
           def bytes_over_time = over_time(0)
 
-          def gain_over_time = over_time(@bytes.first)
+          def gain_over_time = over_time(bytes.first)
 
           # Workers that have a good part of an equal share.
-          def growing
-            @each.count { |bytes| gain_of(bytes) >= gain / @each.size / 4 }
-          end
+          def growing = gains.count { |each| each >= gain / gains.size / 4 }
 
           private
 
-          def gain_of(bytes)
-            return bytes.last - bytes.first if bytes.size < 8
-
-            (mean(bytes.last(quarter)) - mean(bytes.first(quarter))) * scale
+          # Of each worker.
+          def gains
+            @gains ||= @tracks.map do |track|
+              first, last = at_times(track.times, track.series&.bytes, [@times.first, @times.last])
+              last - first
+            end
           end
 
-          def quarter = @bytes.size / 4
+          def work = @work ||= sums(@tracks.map { |track| at_times(track.times, track.allocated) })
 
-          # From the distance between the middles of the quarters to the whole window.
-          def scale = @bytes.size < 8 ? 1.0 : (@bytes.size - 1.0) / (@bytes.size - quarter)
-
-          def mean(numbers) = numbers.sum / numbers.size
-
-          # The variance of the gain that the distances from the line show, which also has what sampling does
-          # not explain: garbage that waits for the GC.
-          def scatter
-            return 0.0 if @bytes.size < 8
-
-            middle = (@bytes.size - 1) / 2.0
-            slope = gain / (@bytes.size - 1)
-            level = mean(@bytes)
-            squares = @bytes.each_with_index.sum { |bytes, index|
-              (bytes - level - (index - middle) * slope)**2
-            }
-            squares / (@bytes.size - 2) * 2 / quarter * scale**2
+          def split(values, parts)
+            size = SEGMENTS / parts
+            Array.new(parts) { |part| values[part * size, size + 1] }
           end
 
-          def over_time(base)
-            segment = @length / (@bytes.size - 1)
-            @bytes.each_cons(2).sum { |a, b| (a + b) / 2 - base } * segment
+          # The variance of a gain, by the distances of its parts from an equal pace: lumps add up, while
+          # garbage that waits for the GC, which is more at one time and less at the next, does not.
+          def variance(bytes, times)
+            pace = (bytes.last - bytes.first) / (times.last - times.first)
+            off = bytes.zip(times).each_cons(2).map { |(a, from), (b, to)| b - a - pace * (to - from) }
+            lumps = off.sum { |each| each**2 } * off.size / (off.size - 1.0)
+            pairs = off.each_cons(2).sum { |a, b| a * b } * off.size / (off.size - 1.0)
+            [lumps + 2 * pairs, lumps / off.size].max
           end
 
           # The variances at both ends.
           def sampling
             ends = [@times.first, @times.last]
-            @tracks.sum { |track| at_times(track.times, track.series&.errors, ends).sum { |error| error**2 } }
+            @sampling ||= sums(@tracks.map { |track|
+              at_times(track.times, track.series&.errors, ends).map { |error| error**2 }
+            })
+          end
+
+          # The bytes that a sample stands for.
+          def weight = bytes.last.positive? ? sampling.last / bytes.last : 0.0
+
+          def over_time(base)
+            segment = @length / SEGMENTS
+            bytes.each_cons(2).sum { |a, b| (a + b) / 2 - base } * segment
           end
 
           def sums(rows) = rows.transpose.map(&:sum)
 
           def at_times(times, values, wanted = @times) = Window.at_times(times, values, wanted)
         end
-        private_constant :Window
+        private_constant :Rate, :Window
       end
     end
   end

@@ -14,7 +14,7 @@ module Memprof
       # believed.
       class Pool
         FORMAT = "memprof-trends"
-        VERSION = 1
+        VERSION = 2
         SERIES = /\Atrends-\d+-\h{8}\.json\z/
         LEADER = "trends.lock"
         MEMORY = "trends-named.json"

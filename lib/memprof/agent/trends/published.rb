@@ -21,8 +21,8 @@ module Memprof
             sites = table.series.max_by(most) { |_, series| series.bytes.last }
             {
               service: labels[:service], release: labels[:release], worker: labels[:worker].to_s,
-              pid: Process.pid, started: table.started,
-              times: table.times, majors: table.majors,
+              pid: Process.pid, settled: table.settled,
+              times: table.times, majors: table.majors, allocated: table.allocated,
               sites: sites.map { |site, series| [*site, *series.to_a.map { |column| whole(column) }] }
             }
           end
@@ -43,19 +43,21 @@ module Memprof
         end
 
         def initialize(content)
-          @started = content["started"]
+          @settled = content["settled"]
           @times = content["times"]
           @majors = content["majors"]
+          @allocated = content["allocated"]
           @sites = content["sites"]
         end
 
         # What it says of a site.
-        def track(site) = Judgement::Track.new(@started, @times, @series[site], @majors)
+        def track(site) = Judgement::Track.new(@settled, @times, @series[site], @majors, @allocated)
 
         # Whether it has the form that {content} gives it. Another process may have written anything.
         def valid?
-          return false unless number?(@started) && numbers?(@times) && @times.any? && @sites.is_a?(Array)
-          return false unless numbers?(@majors) && @majors.size == @times.size
+          return false unless (@settled.nil? || number?(@settled)) && @sites.is_a?(Array)
+          return false unless [@times, @majors, @allocated].all? { |list| numbers?(list) } && @times.any?
+          return false unless [@majors, @allocated].all? { |list| list.size == @times.size }
           return false unless @times.each_cons(2).all? { |a, b| a < b } && @sites.size <= SITES
 
           @sites.all? { |site| site?(site) } && store

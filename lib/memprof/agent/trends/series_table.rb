@@ -17,17 +17,21 @@ module Memprof
         LARGER = 1.5
         # Sites with less are not stored.
         LEAST_BYTES = 16 << 10
-        private_constant :FINE, :COARSE, :MERGED, :LARGER
+        # Hours of warm-up that are discounted at least, and at most.
+        WARM_UP = [0.5, 16].freeze
+        private_constant :FINE, :COARSE, :MERGED, :LARGER, :WARM_UP
 
         # Live bytes, their standard errors and the sum of bytes times age (nil if ages are unknown) at each
         # time of the table; nil where the site was not observed.
         Series = Struct.new(:bytes, :errors, :ages)
 
-        # Times of the points and how many major GCs there were until then; the time of the first observation.
-        attr_reader :times, :majors, :started
+        # Times of the points, how many major GCs there were until then, and how many objects the process had
+        # allocated. `settled` is the time after the warm-up; nil before that.
+        attr_reader :times, :majors, :allocated, :settled
 
         def initialize(sites: 256, hour: 3600.0)
           @most = sites
+          @hour = hour
           @step = hour / PER_HOUR
           clear
         end
@@ -38,22 +42,26 @@ module Memprof
         def clear
           @times = []
           @majors = []
+          @allocated = []
           @collected = 0
           @series = {}
           @coarse = 0
-          @began = @ended = @started = nil
+          @began = @ended = @started = @missed = @settled = nil
           forget_sums
         end
 
         # Adds what was alive at `time`, the end of an interval: bytes, variance and the sum of bytes times
-        # age by site. Returns true if that completed a point. A gap or a clock that jumped begins all series
-        # anew.
-        def add(time, live, interval = @step, majors: 0)
+        # age by site. `allocated` is the number of objects that the process has allocated since it started.
+        # Returns true if that completed a point. A gap or a clock that jumped begins all series anew.
+        def add(time, live, interval = @step, majors: 0, allocated: 0)
           clear if @ended && (time <= @ended || time - @ended > [@step, interval].max * 3)
           @ended = time
           @started ||= time
           @began ||= time
+          @missed ||= allocated
+          @settled ||= time if settled?(time, allocated)
           @collected += majors
+          @work += allocated
           collect(live)
           return false if time - @began < @step * 0.999
 
@@ -64,11 +72,20 @@ module Memprof
 
         private
 
+        # An agent that starts late does not know the objects that were allocated before. When they are
+        # replaced, as in a cache that is full, those that it does know seem to grow in number. So the warm-up
+        # lasts until it has observed as many allocations as it missed.
+        def settled?(time, allocated)
+          hours = (time - @started) / @hour
+          hours >= WARM_UP.first && (allocated >= 2 * @missed || hours >= WARM_UP.last)
+        end
+
         def forget_sums
           @sums = Hash.new { |hash, key| hash[key] = [0.0, 0.0, 0.0] }
           @ages = true
           @count = 0
           @moment = 0.0
+          @work = 0.0
         end
 
         # Known sites, and the largest of the others.
@@ -97,6 +114,7 @@ module Memprof
           @series.each { |key, series| append(series, means.delete(key) || [0.0, 0.0, 0.0]) }
           @times << @moment / @count
           @majors << @collected.to_f
+          @allocated << @work / @count
           means.select! { |_, (bytes, *)| bytes >= LEAST_BYTES }
           means.sort_by { |_, (bytes, *)| -bytes }.each { |key, amounts| admit(key, amounts) || break }
           merge if @times.size - @coarse > FINE
@@ -122,7 +140,7 @@ module Memprof
 
         # Replaces the oldest fine points by their mean, and drops the oldest coarse one.
         def merge
-          [@times, @majors, *@series.each_value.flat_map(&:to_a)].each do |column|
+          [@times, @majors, @allocated, *@series.each_value.flat_map(&:to_a)].each do |column|
             points = column.slice!(@coarse, MERGED)
             column.insert(@coarse, points.all? ? points.sum / MERGED : nil)
             column.shift if @coarse == COARSE

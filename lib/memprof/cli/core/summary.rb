@@ -44,7 +44,7 @@ module Memprof
           page.facts(facts)
           page.listing(memory, heading: "Writable memory")
           lay_out_leaks(page) if leaked?
-          page.listing(objects, heading: "Objects of Ruby") if @answer[:ruby_pages]
+          page.listing(objects, heading: "Ruby objects") if @answer[:ruby_pages]
         end
 
         def lay_out_leaks(page)
@@ -79,7 +79,7 @@ module Memprof
           return name if @answer[:unknown]
 
           "#{name}, #{Units.plural(arenas[:count], "arena")}, #{Units.bytes(arenas[:bytes])}; " \
-            "#{Units.plural(@answer[:mapped][:count], "block")} outside of them"
+            "#{Units.plural(@answer[:mapped][:count], "block")} outside of arenas"
         end
 
         def pages

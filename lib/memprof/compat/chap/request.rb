@@ -55,7 +55,7 @@ module Memprof
 
         def dump? = verb == "dump"
 
-        # What it asks about: `:memory` at an address, `:regions`, `:arenas`, `:objects` or `:blocks`.
+        # The subject: `:memory` at an address, `:regions`, `:arenas`, `:objects` or `:blocks`.
         def kind
           return :memory if dump?
           return :regions if REGIONS.include?(set)

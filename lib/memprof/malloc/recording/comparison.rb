@@ -19,8 +19,8 @@ module Memprof
 
         # The compared values, in words.
         TABLES = {
-          peak_bytes: ["live at the peak", :bytes], leaked_bytes: ["live at the end", :bytes],
-          allocated_bytes: ["allocated", :bytes], allocations: ["calls", :count]
+          peak_bytes: ["Live at the peak", :bytes], leaked_bytes: ["Live at the end", :bytes],
+          allocated_bytes: ["Allocated", :bytes], allocations: ["Calls", :count]
         }.freeze
         COUNTS = %i[allocations allocated_bytes temporary peak_bytes leaked leaked_bytes].freeze
         NONE = COUNTS.to_h { |key| [key, 0] }.freeze
@@ -101,7 +101,7 @@ module Memprof
           rows = to_h[:locations].reject { |row| row[:change][key].zero? }
           return if rows.empty?
 
-          table = Table.new.number("Change, #{name}", style: :red).columns(:before, :after)
+          table = Table.new.number("Change, #{name.downcase}", style: :red).columns(:before, :after)
             .columns(:site, style: :cyan)
           rows = rows.sort_by { |row| [-row[:change][key].abs, row[:location]] }
           ranked(rows, table, limit, paint) { |row| [*numbers(row, key, unit), short(row[:location])] }

@@ -33,12 +33,18 @@ module Memprof
         private
 
         def head
-          command = Printable.line(@summary[:command])
-          title = @paint.call("malloc of #{command}, process #{@summary[:pid]}", :bold)
-          facts = [title, seconds(@summary[:ms]), Estimates.note(@summary[:sample])].compact.join(", ")
+          facts = [@paint.call(title, :bold), seconds(@summary[:ms]), Estimates.note(@summary[:sample])]
+            .compact.join(", ")
           return "#{Table.code(facts)}\n\n#{[calls, peak, at_end, *warnings].join("  \n")}\n" if @markdown
 
           [facts, calls, peak, at_end, *warnings].join("\n") << "\n"
+        end
+
+        # A recording cut off within its first bytes has no process.
+        def title
+          return "malloc of an unknown process" if @summary[:pid].zero?
+
+          "malloc of #{Printable.line(@summary[:command])}, process #{@summary[:pid]}"
         end
 
         def calls
@@ -46,16 +52,16 @@ module Memprof
           text = "#{Units.count(calls)} calls allocated #{Units.bytes(bytes)}"
           return text if @summary[:sample] || calls.zero?
 
-          "#{text}, #{Units.percent(@total[:temporary], calls)} of them temporary blocks"
+          "#{text}, #{Units.percent(@total[:temporary], calls)} of the blocks temporary"
         end
 
         def peak
-          "peak: #{Units.bytes(@total[:peak_bytes])} after #{seconds(@summary[:peak_ms])}, " \
+          "Peak: #{Units.bytes(@total[:peak_bytes])} after #{seconds(@summary[:peak_ms])}, " \
             "RSS up to #{Units.bytes(@summary[:peak_rss])}"
         end
 
         def at_end
-          "live at the end: #{Units.bytes(@total[:leaked_bytes])} in #{Units.count(@total[:leaked])} blocks"
+          "Live at the end: #{Units.bytes(@total[:leaked_bytes])} in #{Units.count(@total[:leaked])} blocks"
         end
 
         def warnings
@@ -103,7 +109,7 @@ module Memprof
           points = @summary[:timeline]
           return if points.size < 2
 
-          { "live" => :live_bytes, "RSS" => :rss }.map do |name, key|
+          { "Live" => :live_bytes, "RSS" => :rss }.map do |name, key|
             values = points.map { |point| point[key] }
             most = values.each_slice([values.size / 60, 1].max).map(&:max)
             "#{name.rjust(4)} #{Sparkline.of(most, width: 60)} up to #{Units.bytes(values.max)}\n"

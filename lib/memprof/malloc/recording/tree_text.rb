@@ -69,7 +69,7 @@ module Memprof
         end
 
         def note
-          least = "What has less than #{Units.percent(@min, 1)} is left out.\n"
+          least = "Left out: less than #{Units.percent(@min, 1)}.\n"
           return least if @summary[:callers]
 
           "#{least}The recording has no callers: it has one frame of each stack.\n"

@@ -28,12 +28,13 @@ module Memprof
         # Opening progress: a stage of {Memprof::Heap.open}, and bytes.
         Progress = Struct.new(:stage, :done, :total)
 
-        attr_reader :id, :name, :path, :state, :progress, :error, :size, :used
+        attr_reader :id, :name, :path, :file, :state, :progress, :error, :size, :used
 
-        def initialize(id, name, path:, options: {})
+        def initialize(id, name, path:, file: path, options: {})
           @id = id
           @name = name
           @path = path
+          @file = file
           @options = options
           @state = :idle
           @used = Clock.now

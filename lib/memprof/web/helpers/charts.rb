@@ -2,6 +2,7 @@
 
 require "zlib"
 require_relative "../treemap"
+require_relative "icicles"
 
 module Memprof
   class Web
@@ -11,11 +12,12 @@ module Memprof
         WIDTH = 1200
         BARS_HEIGHT = 160
         MAP_HEIGHT = 420
-        # Space that text in a box needs, in the picture's units.
-        LETTER = 7.2
-        LINE = 17
+        LINE = 17 # pixels that a line of text needs
+        NARROWEST = 24 # of a box with text, on the widest page
+        LABELS = 12 # below bars
+        STEPS = 4 # at most, of a value axis
         HUES = 8
-        private_constant :WIDTH, :BARS_HEIGHT, :MAP_HEIGHT, :LETTER, :LINE, :HUES
+        private_constant :WIDTH, :BARS_HEIGHT, :MAP_HEIGHT, :LINE, :NARROWEST, :LABELS, :STEPS, :HUES
 
         # One bar per row, in order.
         def bars(rows, value: :size, &name)
@@ -26,7 +28,12 @@ module Memprof
           parts = rows.each_with_index.map do |row, index|
             one_bar(row, name.call(row), [index * step, step], row[value].fdiv(most))
           end
-          picture(parts, BARS_HEIGHT + LINE, "chart", "Groups in order")
+          each = rows.size.fdiv(LABELS).ceil
+          labels = rows.each_slice(each).with_index.map do |(row), index|
+            text_in(name.call(row), index * each * step, LINE + BARS_HEIGHT, each * step)
+          end
+          lines, values = axis(most, BARS_HEIGHT) { |size| Units.bytes(size) }
+          picture([lines, parts, labels, values], BARS_HEIGHT + 2 * LINE, "chart", "Groups in order")
         end
 
         # A bar for each moment, from left to right; an unknown value has none. The block words a value.
@@ -40,15 +47,24 @@ module Memprof
 
             height = (value.fdiv(most) * BARS_HEIGHT).round(1)
             title = "#{Time.at(seconds).utc.strftime("%F %T UTC")}: #{yield(value)}"
-            Html.tag(:g, Html.tag(:title, title), Html.tag(:rect, x: (index * step).round(1),
-              y: (BARS_HEIGHT - height).round(1), width: [step - 2, 1].max.round(1), height: height))
+            Html.tag(:g, Html.tag(:title, title), Html.tag(:rect, x: across(index * step),
+              y: (LINE + BARS_HEIGHT - height).round(1), width: across([step - 2, 1].max), height: height))
           end
-          Html.tag(:svg, parts, viewBox: "0 0 #{WIDTH} #{BARS_HEIGHT}", class: "chart", role: "img",
-            aria_label: "#{label}, at most #{yield(most)}")
+          lines, values = axis(most, BARS_HEIGHT) { |value| yield(value) }
+          times = [points.first, points.last].map { |seconds, _| Time.at(seconds).utc.strftime("%F %T UTC") }
+          Html.join([picture([lines, parts, values], BARS_HEIGHT + LINE, "chart",
+            "#{label}, at most #{yield(most)}", role: "img"), ends(*times)])
+        end
+
+        # What the ends of a time axis are.
+        def ends(from, to, between = nil)
+          Html.tag(:p, Html.tag(:span, from), (Html.tag(:span, between, class: "quiet") if between),
+            Html.tag(:span, to), class: "axis")
         end
 
         # Retained sizes of the dominator tree's branches, level by level, as far as there is room.
         def treemap(branches, rest)
+          rows_of_branches(branches)
           parts = branches.map { |branch| [branch[:sum], branch] }
           parts << [rest, nil] if rest.positive?
           boxes = Treemap.layout(parts, 0, 0, WIDTH, MAP_HEIGHT).map { |box, branch| block(box, branch) }
@@ -81,32 +97,61 @@ module Memprof
 
         private
 
-        # A time axis from left to right; the time outside the selected range is covered.
-        def picture_of_time(parts, height, seconds, range, role:, label:)
+        # A place or length of the picture, which is as wide as the page.
+        def across(length) = "#{(100.0 * length / WIDTH).round(3)}%"
+
+        # Lines at round values, and their labels; the lowest line is zero.
+        def axis(most, height, unit: :bytes)
+          step = round_step(most.fdiv(STEPS), unit)
+          step = [step.ceil, 1].max if most.is_a?(Integer)
+          lines = []
+          texts = []
+          (0..(most / step).floor).each do |number|
+            y = (LINE + height - height * number * step / most).round(1)
+            lines << Html.tag(:line, x1: 0, x2: "100%", y1: y, y2: y, class: number.zero? ? "zero" : "grid")
+            value = step.is_a?(Integer) ? number * step : (number * step).round(12)
+            texts << Html.tag(:text, yield(value), x: 2, y: (y - 3).round(1), class: "value")
+          end
+          [lines, texts.drop(1)]
+        end
+
+        # 1, 2 or 5, and zeros behind; sizes count in KiB, MiB and so on.
+        def round_step(least, unit)
+          base = unit == :bytes && least >= 1024 ? 1024**Math.log(least, 1024).floor : 1
+          digit = 10.0**Math.log10(least / base).floor
+          step = [1, 2, 5, 10].map { |number| number * digit }.find { |one| one * base >= least }
+          base > 1 && step >= 1000 ? 1024 * base : step * base
+        end
+
+        # A time axis from left to right; the time outside the selected range is covered. The block words a
+        # value of the upper part, which has this height.
+        def picture_of_time(parts, height, seconds, range, role:, label:, most:, upper:, unit: :bytes,
+          &words)
           if range
             from, to = range.values_at(:from, :to).map { |at| 1200 * [(at || seconds) / seconds, 1].min }
             parts += [[0, from], [to, 1200 - to]].map do |x, width|
               Html.tag(:rect, x: x.round(2), width: width.round(2), height: height, class: "outside")
             end
           end
-          Html.tag(:svg, parts, class: "timeline", width: "100%", height: height,
-            viewBox: "0 0 1200 #{height}", preserveAspectRatio: "none", role: role, data_seconds: seconds,
-            aria_label: label)
+          lines, values = axis(most, upper, unit: unit, &words)
+          inner = Html.tag(:svg, parts, y: LINE, width: "100%", height: height, viewBox: "0 0 1200 #{height}",
+            preserveAspectRatio: "none")
+          drawing(Html.tag(:svg, lines, inner, values, class: "timeline", width: "100%",
+            height: height + LINE, role: role, data_seconds: seconds, aria_label: label))
         end
 
         # A group rather than an image, so that its links are reachable.
-        def picture(parts, height, style, label)
-          Html.tag(:svg, parts, viewBox: "0 0 #{WIDTH} #{height}", class: style, role: "group",
-            aria_label: label)
+        def picture(parts, height, style, label, role: "group")
+          drawing(Html.tag(:svg, parts, width: "100%", height: height, class: style, role: role,
+            aria_label: label))
         end
 
         def one_bar(row, name, (left, step), share)
           height = [(share * BARS_HEIGHT).round(1), row[:count].positive? ? 1 : 0].max
           title = "#{name}: #{Units.objects(row[:count])}, #{Units.bytes(row[:size])}"
-          bar = Html.tag(:rect, x: left.round(1), y: (BARS_HEIGHT - height).round(1),
-            width: [step - 2, 1].max.round(1), height: height)
-          label = text_in(name, left, BARS_HEIGHT + 13, step) if step > 24
-          linked(row[:where] && objects_url(row[:where]), Html.tag(:title, title), bar, label)
+          bar = Html.tag(:rect, x: across(left), y: (LINE + BARS_HEIGHT - height).round(1),
+            width: across([step - 2, 1].max), height: height)
+          linked(row[:where] && objects_url(row[:where]), Html.tag(:title, title), bar)
         end
 
         def block(box, branch)
@@ -135,19 +180,15 @@ module Memprof
           left, top, width, height = box.map { |length| length.round(1) }
           return if width < 1.5 || height < 1.5
 
-          rect = Html.tag(:rect, x: left, y: top, width: [width - 1, 0.5].max, height: [height - 1, 0.5].max,
-            class: style)
-          label = text_in(name, left + 4, top + 13, width - 8) if height > LINE
+          rect = Html.tag(:rect, x: across(left), y: top, width: across([width - 1, 0.5].max),
+            height: [height - 1, 0.5].max, class: style)
+          label = text_in(name, left, top, width) if height > LINE && width > NARROWEST
           linked(target, Html.tag(:title, title), rect, label)
         end
 
         def text_in(text, left, top, width)
-          room = (width / LETTER).floor
-          text = text.to_s
-          return if room < 2 || (room < 4 && text.length > room)
-
-          text = "#{text[0, room - 1]}…" if text.length > room
-          Html.tag(:text, text, x: left.round(1), y: top.round(1))
+          Html.tag(:svg, label_in(text.to_s, width), x: across(left), y: top, width: across(width),
+            height: LINE)
         end
 
         def linked(target, *parts) = target ? Html.tag(:a, parts, href: target) : Html.tag(:g, parts)

@@ -17,8 +17,8 @@ module Memprof
           lines = edges.map { |edge| graph_line(edge, layers, levels) }
           boxes = nodes.map { |node| graph_box(node, layers, node[:id] == of) }
           size = { width: layers.width, height: layers.height }
-          Html.tag(:svg, graph_arrow, lines, boxes, class: "graph", viewBox: "0 0 #{size.values.join(" ")}",
-            role: "group", aria_label: "References", **size)
+          drawing(Html.tag(:svg, graph_arrow, lines, boxes, class: "graph",
+            viewBox: "0 0 #{size.values.join(" ")}", role: "group", aria_label: "References", **size))
         end
 
         def expand_url(node)

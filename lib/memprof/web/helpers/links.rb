@@ -26,6 +26,8 @@ module Memprof
           target ? Html.tag(:a, text, href: target, **attributes) : Html.escape(text)
         end
 
+        def tag(name, *content, **attributes) = Html.tag(name, *content, **attributes)
+
         def heap_link(other)
           closed = !%i[open opening].include?(other.state)
           link(other.name, url("/heaps/#{other.id}/"),
@@ -47,11 +49,15 @@ module Memprof
           Html.join(page.breadcrumbs.map { |text, path| Html.tag(:li, link(text, url(path))) })
         end
 
-        def menu
+        # The pages of the heap, or else the ones of everything else.
+        def menu(of_heap: !page.entry.nil?)
           Page.in_menu.select do |other|
-            (page.entry || !other.path.include?(":heap")) && other.there?(page.heaps, page.entry)
+            other.path.include?(":heap") == of_heap && other.there?(page.heaps, page.entry)
           end
         end
+
+        # Beside a heap's own menu.
+        def other_places = page.entry ? menu(of_heap: false) : []
 
         def menu_mark(other)
           return "page" if page.is_a?(other)

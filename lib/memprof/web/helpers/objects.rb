@@ -8,7 +8,8 @@ module Memprof
       # Objects, classes, places and groups of answers, each with its link.
       module Objects
         LONGEST = 120 # characters of a text in a table
-        private_constant :LONGEST
+        OWN = /\A(?:Not counted: )?[\d,]+ objects? of memprof(?:'s own| itself) /
+        private_constant :LONGEST, :OWN
 
         def object(object)
           address = object[:address]
@@ -32,6 +33,26 @@ module Memprof
 
           half = (longest - 3) / 2
           Html.tag(:span, "#{text[0, half]}...#{text[-half, half]}", title: text[0, 2000])
+        end
+
+        # A value in a table cell.
+        def present(value, kind)
+          case kind
+          when :bytes then bytes(value)
+          when :percent then Html.join([percent(value), bar(value)])
+          when :place then site(value)
+          when :text, :name, :label then short(value.to_s)
+          else cell(value, kind)
+          end
+        end
+
+        def cell(value, kind) = Cell.text(value, kind)
+
+        # Caveats of an answer. What memprof itself allocated is not a reason to worry.
+        def warnings(warnings)
+          Html.join(warnings.map do |warning|
+            Html.tag(:p, warning, class: warning.match?(OWN) ? "quiet" : "note")
+          end, "\n")
         end
 
         # A list in a table cell.

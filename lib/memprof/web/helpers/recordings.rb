@@ -19,7 +19,9 @@ module Memprof
           drawn = runs(parts).map { |run| consumption_bar(*run, scale) }
           drawn << rss_line(parts, scale)
           picture_of_time(drawn, HIGH + CALLS, timeline[:seconds], range, role: "img",
-            label: "Live bytes, RSS and calls over time")
+            label: "Live bytes, RSS and calls over time", most: scale[:bytes], upper: HIGH) { |size|
+            Units.bytes(size)
+          }
         end
 
         def estimates(sample)
@@ -31,6 +33,10 @@ module Memprof
         def stack_tree(rows, whole)
           branches = rows.slice_when do |above, row|
             row[:level] <= above[:level] || row[:bytes] < above[:bytes]
+          end
+          rows_of_picture(rows) do |t|
+            t.columns(:level, :bytes)
+              .columns(:frame) { |row| frame_name(row) }.columns(:site, as: :location)
           end
           Html.tag(:ul, stack_branches(branches.to_a, whole))
         end

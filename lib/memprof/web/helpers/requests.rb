@@ -28,7 +28,8 @@ module Memprof
                     requests: [parts.map { |part| part[:requests] }.max, 1].max, width: 1200.0 / parts.size }
           bars = parts.each_with_index.map { |part, index| time_bar(part, index, kind, scale) }
           picture_of_time(bars, HEIGHT + STRIP, timeline[:seconds] * parts.size, range, role: "group",
-            label: "Highest #{kind} of a request over time")
+            label: "Highest #{kind} of a request over time", most: scale[:max], upper: HEIGHT,
+            unit: unit_of_cost(kind)) { |value| cost(kind, value) }
         end
 
         # Nested tables, as lists.
@@ -46,12 +47,12 @@ module Memprof
           return Html.new if rows.empty?
 
           all = rows.first.key?(:requests)
-          listed = table(rows) do |t|
+          listed = table(rows, name: "SQL statements") do |t|
             t.columns(:n_plus_one, kind: (:name unless all)) { |row| repeated(row[:n_plus_one]) }
             t.columns(:queries)
             t.columns(:requests) if all
-            t.columns(:seconds) { |row| Units.short_seconds(row[:time]) }
-              .columns(:slowest) { |row| Units.short_seconds(row[:slowest]) }
+            t.columns(:seconds) { |row| duration(row[:time]) }
+              .columns(:slowest) { |row| duration(row[:slowest]) }
               .columns(:sql) { |row| short(Printable.line(row[:sql]), SQL) }
               .columns(:caller) { |row| short(Printable.line(row[:caller])) }
           end
@@ -74,14 +75,14 @@ module Memprof
         def lines_table(rows, more = 0)
           return Html.new if rows.empty?
 
-          listed = table(rows) do |t|
+          listed = table(rows, name: "Lines that allocate most objects") do |t|
             t.columns(:count, as: :objects).columns(:bytes)
             t.columns(:requests) if rows.first.key?(:requests)
             t.columns(:class) { |row| short(Printable.line(row[:class])) }
               .columns(:site) { |row| short(Printable.line(row[:location])) }
           end
           rest = Html.tag(:p, "#{count(more)} more lines") if more.positive?
-          Html.tag(:section, Html.tag(:h2, "Lines that allocate most objects"), listed, rest)
+          Html.tag(:section, Html.tag(:h2, "Lines that allocate the most objects"), listed, rest)
         end
 
         private

@@ -8,12 +8,17 @@ module Memprof
         def table(rows, **options)
           table = Table.new(self, rows, **options)
           yield(table)
+          exported(tables, table, table.name)
           table.to_html
         end
 
+        # Lists whose pages are chosen by the parameter `page` are exported as a whole, too.
         def pager(total:, each:, page:, name: :page)
+          each = @page.rows_each(each) if name == :page
           last = [(total - 1) / each + 1, 1].max
           return Html.new if last == 1
+
+          whole_list_of(total) if name == :page
 
           steps = [
             ["First", 1], ["Previous", page - 1, "prev"], ["Next", page + 1, "next"], ["Last", last]
@@ -29,14 +34,23 @@ module Memprof
 
       # A table builder.
       class Table
-        Column = Struct.new(:heading, :kind, :order, :sentence, :content)
-        private_constant :Column
+        Column = Struct.new(:heading, :kind, :key, :order, :sentence, :content)
+        NAMING = %i[name label place text].freeze
+        THINGS = %w[Object Request Dump].freeze
+        SITE = Columns.fetch(:site).heading
+        private_constant :Column, :NAMING, :THINGS, :SITE
 
-        def initialize(view, rows, sorted: nil, empty: "None.")
+        attr_reader :name
+
+        # `name` is that of the export, if the heading comes later. A table with an `id` is there without
+        # rows, too: a script fills it.
+        def initialize(view, rows, sorted: nil, empty: "None.", name: nil, id: nil)
           @view = view
           @rows = rows
+          @name = name
           @sorted = sorted.to_s
           @empty = empty
+          @id = id
           @columns = []
         end
 
@@ -54,29 +68,42 @@ module Memprof
 
         # Adds a column whose heading the answer decides, or one without a heading.
         def column(heading, kind, key = nil, sort: nil, sentence: nil, &content)
-          content ||= ->(row) { present(row[key], kind) }
-          @columns << Column.new(heading, kind, sort, sentence, content)
+          content ||= ->(row) { @view.present(row[key], kind) }
+          key ||= heading.downcase.gsub(/\W+/, "_")
+          @columns << Column.new(heading, kind, key, sort, sentence, content)
           self
         end
 
+        def size = @rows.size
+
         def to_html
-          return Html.tag(:p, @empty, class: "empty") if @rows.empty?
+          return Html.tag(:p, @empty, class: "empty") if @rows.empty? && !@id
 
           head = Html.tag(:thead, Html.tag(:tr, @columns.map { |column| heading(column) }))
           rows = @rows.map { |row| Html.tag(:tr, @columns.map { |column| cell(column, row) }) }
           body = Html.tag(:tbody, rows)
-          Html.tag(:div, Html.tag(:table, head, body), class: "scroll")
+          Html.tag(:div, Html.tag(:table, head, body, id: @id), class: "scroll")
+        end
+
+        # The rows with exact numbers, below the names of the columns; without columns that have nothing but
+        # pictures and buttons.
+        def to_csv
+          @view.exactly do
+            columns = @columns.reject { |column| column.heading.empty? }
+            rows = @rows.map do |row|
+              columns.map { |column| @view.value(column.content.call(*row.is_a?(Array) ? row : [row])) }
+            end
+            CsvText.of([names(columns), *rows])
+          end
         end
 
         private
 
-        def present(value, kind)
-          case kind
-          when :bytes then @view.bytes(value)
-          when :percent then Html.join([@view.percent(value), @view.bar(value)])
-          when :place then @view.site(value)
-          when :text, :name, :label then @view.short(value.to_s)
-          else Cell.text(value, kind)
+        # Groups by size have their size in two columns.
+        def names(columns)
+          names = columns.map { |column| column.key.to_s }
+          names.each_with_index.map do |name, index|
+            names.index(name) == index ? name : "#{name}_#{index + 1}"
           end
         end
 
@@ -92,11 +119,23 @@ module Memprof
           Html.tag(:td, column.content.call(*row.is_a?(Array) ? row : [row]), class: style(column))
         end
 
+        # The column that names a row remains in view while others scroll. A line allocates several classes.
+        def naming
+          @naming ||= begin
+            texts = @columns.select { |column| NAMING.include?(column.kind) && !column.heading.empty? }
+            first = texts.first
+            first = texts.find { |column| column.heading == SITE } || first if first&.heading == "Class"
+            texts.find { |column| THINGS.include?(column.heading) } || first ||
+              @columns.find { |column| column.kind == :address }
+          end
+        end
+
         def style(column)
+          name = "name" if column.equal?(naming)
           case column.kind
           when :percent then "number share"
-          when :address then "address"
-          else "number" if Cell.number?(column.kind)
+          when :address then ["address", *name].join(" ")
+          else Cell.number?(column.kind) ? "number" : name
           end
         end
       end

@@ -10,7 +10,29 @@ module Memprof
         def path(path) = Html.tag(:ol, FoldedPath.of(path).map { |step| path_step(step) }, class: "path")
 
         # The dominator tree, with branches that can be expanded.
-        def branches(branch, whole = branch[:sum])
+        def branches(branch)
+          rows_of_branches(branch[:branches])
+          branches_of(branch, branch[:sum])
+        end
+
+        private
+
+        # The same as rows, each below the one that retains it.
+        def rows_of_branches(branches)
+          rows_of_picture(levels(branches, 1)) do |t|
+            t.columns(:level) { |_, level| level }
+              .columns(:retained) { |row, _| row[:sum] }.columns(:count) { |row, _| row[:count] }
+              .columns(:label) { |row, _| row[:label] }.columns(:class) { |row, _| row[:class] }
+              .columns(:object) { |row, _| row[:text] if row[:count] == 1 }
+              .columns(:address) { |row, _| row[:address] if row[:count] == 1 }
+          end
+        end
+
+        def levels(branches, level)
+          branches.flat_map { |branch| [[branch, level], *levels(branch[:branches], level + 1)] }
+        end
+
+        def branches_of(branch, whole)
           items = branch[:branches].map { |below| Html.tag(:li, one_branch(below, whole)) }
           more, size = branch[:more]
           if more.positive? && !branch[:branches].empty?
@@ -18,8 +40,6 @@ module Memprof
           end
           Html.tag(:ul, items)
         end
-
-        private
 
         def path_step(step)
           gap = step[:omitted]
@@ -40,7 +60,7 @@ module Memprof
           ])
           return Html.tag(:div, line, deeper(branch), class: "leaf") if branch[:branches].empty?
 
-          Html.tag(:details, Html.tag(:summary, line), branches(branch, whole))
+          Html.tag(:details, Html.tag(:summary, line), branches_of(branch, whole))
         end
 
         def branch_name(branch)

@@ -17,13 +17,18 @@ module Memprof
         SUFFIX = Memprof::Dump::InProgress::SUFFIX
         DIRECTORY = "MEMPROF_DIR"
         SOON = 15_000 # milliseconds until there is at least a file
-        private_constant :INDEX, :SUFFIX, :DIRECTORY, :SOON
+        STALE = 60 # seconds
+        private_constant :INDEX, :SUFFIX, :DIRECTORY, :SOON, :STALE
 
         # A complete dump. Its number is the time of its request, in milliseconds since 1970.
         Dump = Struct.new(:number, :pid, :path, :bytes) do
           def name = "#{time.strftime("%F %T")}, process #{pid}"
 
           def time = Time.at(Rational(number, 1000)).utc
+
+          def facts
+            { id: number, pid: pid, time: time.strftime("%F %T UTC"), size: bytes, path: path }
+          end
         end
 
         # A dump being written, for the waiting page.
@@ -74,6 +79,19 @@ module Memprof
           return unless written
 
           Writing.new(number, "the heap", Heaps::Entry::Progress.new(:dumping, written, nil))
+        end
+
+        # Those that are being written, by any process, with their bytes so far. A file that has not grown for
+        # a while was left behind.
+        def unfinished
+          named(pattern(SUFFIX)).filter_map do |match, path|
+            bytes = size(path)
+            next unless bytes && Time.now - File.lstat(path).mtime < STALE
+
+            { id: match[:number].to_i, pid: match[:pid].to_i, size: bytes }
+          rescue SystemCallError
+            nil # it has ended
+          end
         end
 
         def failure(number) = @failed[number]

@@ -97,6 +97,14 @@ module Memprof
           end
         end
 
+        # The number of the current recording, and its requests after the first `known` ones of `round`.
+        def since(round, known)
+          @lock.synchronize do
+            check_process
+            [@round, @records.drop(round == @round ? known : 0)]
+          end
+        end
+
         private
 
         # A forked child does not continue its parent's tracing.

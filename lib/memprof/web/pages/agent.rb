@@ -42,16 +42,7 @@ module Memprof
           }
         end
 
-        def live_sites(interval)
-          return [] unless interval
-
-          ages = ages(interval)
-          interval.report.places(:retained, limit: ROWS).last.map do |site|
-            mean, oldest = ages[[site.file, site.line, site.class_name]]
-            { **place(site), size: site.retained_bytes, count: site.retained_objects, live_for: mean,
-                             oldest: oldest }
-          end
-        end
+        def live_sites(interval) = interval ? Web::Live::Sites.rows(interval, ROWS) : []
 
         def allocating(interval)
           return [] unless interval
@@ -63,20 +54,6 @@ module Memprof
 
         def place(site)
           { file: site.file, line: site.line, method: site.method_name, class: site.class_name }
-        end
-
-        # Mean and largest age of the live objects of each line and class. Stacks of a line are merged here as
-        # in the table.
-        def ages(interval)
-          sites = interval.report.sites
-          return {} unless interval.ages && interval.ages.size == sites.size
-
-          live = sites.zip(interval.ages).select { |site, _| site.retained_objects.positive? }
-          live.group_by { |site, _| [site.file, site.line, site.class_name] }.transform_values do |rows|
-            objects = rows.sum { |site, _| site.retained_objects }
-            [rows.sum { |site, (mean, _)| mean * site.retained_objects } / objects,
-              rows.map { |_, (_, oldest)| oldest }.max]
-          end
         end
 
         def leak(leak)

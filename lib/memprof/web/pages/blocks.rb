@@ -47,6 +47,8 @@ module Memprof
 
         def breadcrumbs = [[entry.name, here]]
 
+        def command = command_line("core")
+
         def data
           overview = core(:overview)
           known = {
@@ -94,6 +96,13 @@ module Memprof
         RELATED = { incoming: "that reference", outgoing: "referenced by" }.freeze
         HEAD = 32 # bytes of a block that the list shows
         private_constant :HEAD
+
+        # Its numbers are hexadecimal.
+        def command
+          sizes = { "/minsize" => size(:min), "/maxsize" => size(:max) }.compact
+          words = [set, of, text(:like), *sizes.flat_map { |word, bytes| [word, bytes.to_s(16)] }].compact
+          command_line("core", "list", *words.map(&:to_s))
+        end
 
         def title = of ? "Blocks #{RELATED.fetch(set)} #{of}" : "Blocks: #{SETS.fetch(set)}"
 
@@ -150,6 +159,8 @@ module Memprof
         private_constant :EACH, :ZEROS
 
         def title = "Block at #{answer[:start]}"
+
+        def command = command_line("core", "explain", answer[:start].delete_prefix("0x"))
 
         def data
           references = image.references(answer[:start], limit: EACH)

@@ -5,7 +5,7 @@ module Memprof
     module Pages
       # A class or module: its place in the hierarchy, its contents, its instances.
       class ClassPage < HeapPage
-        at "/heaps/:heap/classes/:class", place: "/heaps/:heap/namespaces"
+        at "/heaps/:heap/classes/:class", place: "/heaps/:heap/classes"
 
         SITES = 15
         # Limit for subclasses, constants, methods.
@@ -15,11 +15,16 @@ module Memprof
 
         def title = answer[:text]
 
+        def command
+          where = answer[:where]
+          where ? command_line("histogram", by: :line, where: where) : command_line("show", answer[:address])
+        end
+
         def breadcrumbs
           parts = answer[:name].to_s.split("::")[0...-1]
           names = parts.each_index.map { |index| parts[0..index].join("::") }
           above = names.zip(parts).map { |name, part| [part, here("/namespaces?#{query(name)}")] }
-          super + [["Classes", here("/namespaces")], *above]
+          super + [["Classes", here("/classes")], *above]
         end
 
         # VM-internal objects have no class to show, and some dumps have objects without their classes: these
@@ -56,7 +61,7 @@ module Memprof
 
       # Classes and modules as a tree of their names.
       class Namespaces < HeapPage
-        at "/heaps/:heap/namespaces", menu: "Classes", order: 50
+        at "/heaps/:heap/namespaces", menu: "Namespaces", order: 50
 
         SORT = %i[retained size count classes name].freeze
         # Constants of a level; a page of its own shows more of those in one namespace.
@@ -66,8 +71,13 @@ module Memprof
 
         def title = text(:under) ? "Classes in #{text(:under)}" : "Classes and modules"
 
+        def command
+          under = text(:under)
+          command_line("histogram", by: :namespace, where: under && Filter.namespace(under))
+        end
+
         def breadcrumbs
-          text(:under) ? super + [["Classes", here("/namespaces")]] : super
+          text(:under) ? super + [["Namespaces", here("/namespaces")]] : super
         end
 
         def data

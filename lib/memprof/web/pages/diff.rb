@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "../frames"
+
 module Memprof
   class Web
     module Pages
@@ -21,6 +23,12 @@ module Memprof
         def entry = entries[1]
 
         def breadcrumbs = [["Heaps", "/heaps"]]
+
+        def command
+          return if entries.size < 2
+
+          command_line("diff", *entries.map(&:file), by: text(:by), where: text(:where))
+        end
 
         def assets = ["diff.css"]
 
@@ -95,14 +103,37 @@ module Memprof
         def entry = change == "gone" ? entries[0] : super
 
         def data
-          answer = ask(:objects, change: change, sort: sort, limit: EACH, offset: (number - 1) * EACH)
+          answer = ask(:objects, change: change, sort: sort, limit: each, offset: (number - 1) * each)
           existing(answer[:objects], number)
           answer
         end
 
+        def each = rows_each(EACH)
+
         def change = choice(:change, CHANGES, "new")
 
         def sort = choice(:sort, SORT, "retained")
+      end
+
+      # `/diff/flame?a=1&b=2`: how retained memory changed from the first heap to the last, as a flame graph.
+      class DiffFlame < DiffPage
+        at "/diff/flame", title: "What grew, as a flame graph"
+
+        FRAMES = 4000
+        private_constant :FRAMES
+
+        # Its links lead to the last heap.
+        def entry = entries.last
+
+        def breadcrumbs = [*super, ["Comparison", "/diff?#{URI.encode_www_form(subject)}"]]
+
+        def assets = [*super, "flame.js", "flame.css"]
+
+        def data
+          raise BadRequest, "a comparison needs two heaps: a=1&b=2" unless text(:a) && text(:b)
+
+          { folded: 0, **Frames.widest(comparison.flame, integer(:limit, FRAMES, max: 20_000)) }
+        end
       end
 
       # `/diff/interface?a=1&b=2`: references from old objects to new ones, and what those retain.

@@ -12,6 +12,8 @@ module Memprof
 
         def title = text(:of) ? "Flame graph of #{text(:of)}" : "Flame graph of retained sizes"
 
+        def command = text(:of) ? command_line("tree", text(:of)) : command_line("tree", by: :class)
+
         def breadcrumbs
           text(:of) ? [*super, ["Flame graph", here("/flame")]] : super
         end

@@ -19,6 +19,8 @@ module Memprof
 
         def title = "References around #{captures.fetch(:address)}"
 
+        def command = command_line("show", captures.fetch(:address))
+
         def breadcrumbs
           address = captures.fetch(:address)
           [*super, [address, here("/objects/#{URI.encode_www_form_component(address)}")]]

@@ -34,10 +34,15 @@ module Memprof
 
         def title = "Objects by #{BY.fetch(by)}"
 
+        def command = command_line("histogram", by: by, then: inner, where: text(:where), sort: sort)
+
         def data
           answer = charted? ? parted(histogram(limit: READ)) : histogram(**part)
           answer.merge(then: inner, where: text(:where), paging: paging(answer[:rows], answer[:more]))
         end
+
+        # Whether one chooses what the groups have in common.
+        def by_choice? = true
 
         private
 
@@ -48,7 +53,7 @@ module Memprof
           inner unless inner == by || [by, inner].any? { |word| TREES.include?(word) }
         end
 
-        def each = inner ? EACH_WITH_GROUPS : EACH
+        def each = rows_each(inner ? EACH_WITH_GROUPS : EACH)
 
         def sort = choice(:sort, SORT, nil)
 
@@ -80,6 +85,21 @@ module Memprof
             where: Filter.all("#{by} in #{first}..#{last}", text(:where))
           }
         end
+      end
+
+      # `/heaps/1/classes`: the histogram by class, the first question of most.
+      class Classes < Groups
+        at "/heaps/:heap/classes", title: "Classes", menu: "Classes", order: 28, assets: %w[filter.js]
+
+        def title = self.class.title
+
+        def view = "groups"
+
+        def by_choice? = false
+
+        private
+
+        def by = :class
       end
     end
   end

@@ -17,6 +17,8 @@ module Memprof
         # Uses the layout of the page about growth.
         def view = "verdict"
 
+        def command = command_line("leaks", threshold: text(:threshold), own: text(:own))
+
         def data
           @data ||= findings([entry], ask(:leaks, threshold: threshold, limit: LIMIT, own: text(:own)))
         end

@@ -40,7 +40,7 @@ module Memprof
           rows = rows_of_page(sorted(chosen, sort), EACH)
           {
             dumps: rows.map { |row| row.merge(series: series[process(row)]) }, total: chosen.size,
-            each: EACH, page: number, sort: sort, app: text(:app), apps: apps(all),
+            each: rows_each(EACH), page: number, sort: sort, app: text(:app), apps: apps(all),
             directory: library.directory, size: library.size, max_size: library.max_size
           }
         end

@@ -37,42 +37,61 @@ module Memprof
         at "/heaps/:heap/objects", title: "Objects", menu: "Objects", order: 40
         asks :top, rows: :objects,
           sorts: %i[retained size length references referrers depth address]
+
+        def command
+          offset = part[:offset] if number > 1
+          command_line("top", where: text(:where), sort: text(:sort), offset: offset)
+        end
       end
 
       # Paths that retain the objects matching a filter, merged if they differ only in indices and keys.
       class MergedPaths < List
         at "/heaps/:heap/paths", title: "Merged paths", menu: "Paths", order: 45
         asks :merged_paths, limit: 100
+
+        def command = command_line("path", where: text(:where) || "reachable")
       end
 
       # Equal strings.
       class Strings < List
         at "/heaps/:heap/strings", title: "Duplicate strings", menu: "Strings", order: 70
         asks :duplicates, rows: :rows
+
+        def command = command_line("dups", where: text(:where))
       end
 
       # Arrays, hashes and the like: how full they are, and what references empty ones.
       class Collections < List
         at "/heaps/:heap/collections", title: "Collections", menu: "Collections", order: 75
         asks :collections, sorts: %i[unused length retained size], limit: 50
+
+        def command
+          command_line("dups", collections: true, where: text(:where), sort: text(:sort) || :unused)
+        end
       end
 
       # Procs by the place of their block, with what they captured.
       class Procs < List
         at "/heaps/:heap/procs", title: "Procs", menu: "Procs", order: 80
         asks :procs, rows: :rows, sorts: %i[retained count size]
+
+        def command = command_line("top", procs: true, where: text(:where))
       end
 
       # Threads, their state, and what their stacks reference.
       class Threads < List
         at "/heaps/:heap/threads", title: "Threads", menu: "Threads", order: 90
         asks :threads, rows: :rows, filter: false
+
+        def command = command_line("query", "class = Thread")
       end
 
       # How full the pages of the heap are.
       class Slots < List
         at "/heaps/:heap/slots", title: "Slots", menu: "Slots", order: 100
         asks :slots, filter: false
+
+        def command = command_line("slots")
       end
     end
   end

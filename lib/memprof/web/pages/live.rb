@@ -31,8 +31,12 @@ module Memprof
 
       # `/live`: the running process, and actions on it. `file` selects tracked objects by a part of the path
       # of the file that allocated them, like `file ~` in a query.
+      #
+      # `/live.json?since=0` is what the page's script asks every two seconds: only what is new (see
+      # {Web::Live::Feed}). Of a server's other workers, which `pid` does not mean, it gets no measurements.
       class Live < TrackingPage
-        at "/live", menu: "Live", order: 5, assets: %w[filter.js]
+        at "/live", menu: "Live", order: 5,
+          assets: %w[vendor/uplot.css live.css filter.js vendor/uplot.js live_charts.js live.js]
         post "/live/tracking/start", :start_tracking
         post "/live/tracking/stop", :stop_tracking
         post "/live/tracking/clear", :clear_tracking
@@ -56,7 +60,12 @@ module Memprof
         def breadcrumbs = []
 
         def data
-          { process: process, tracking: tracking, dumps: dumps, requests: requests, done: sentence(DONE) }
+          { process: process, tracking: tracking, sites: live.feed.sites, dumps: dumps,
+            unfinished: live.dumps.unfinished, requests: requests, done: sentence(DONE) }
+        end
+
+        def download
+          Response.json(200, news) if text(:since)
         end
 
         def start_tracking(request)
@@ -98,23 +107,18 @@ module Memprof
 
         private
 
+        def news
+          number = integer(:since, 0, min: 0)
+          return { pid: Process.pid, other: true } unless integer(:pid, Process.pid) == Process.pid
+
+          { **live.feed.since(number), other: false }
+        end
+
         def process
           {
             pid: Process.pid, parent: Process.ppid, program: $PROGRAM_NAME, ruby: RUBY_DESCRIPTION,
-            memprof: VERSION, threads: Thread.list.size, rss: Memprof::Dump::ProcNotes.rss, gc: collector,
+            memprof: VERSION, threads: Thread.list.size, rss: Memprof::Dump::ProcNotes.rss, gc: Web::Live.gc,
             types: (types if choice(:types, %w[yes no], "no") == "yes")
-          }
-        end
-
-        # Ruby versions differ in these; missing ones are nil.
-        def collector
-          stat = GC.stat
-          {
-            collections: stat[:count], minor: stat[:minor_gc_count], major: stat[:major_gc_count],
-            seconds: stat[:time]&.fdiv(1000), live: stat[:heap_live_slots], free: stat[:heap_free_slots],
-            pages: stat[:heap_allocated_pages], old: stat[:old_objects],
-            allocated: stat[:total_allocated_objects], freed: stat[:total_freed_objects],
-            malloc: stat[:malloc_increase_bytes]
           }
         end
 
@@ -137,12 +141,7 @@ module Memprof
           { running: false } # stopped in between
         end
 
-        def dumps
-          live.dumps.map do |dump|
-            { id: dump.number, pid: dump.pid, time: dump.time.strftime("%F %T UTC"), size: dump.bytes,
-              path: dump.path }
-          end
-        end
+        def dumps = live.dumps.map(&:facts)
 
         def requests = live.recorder.state.merge(middleware: live.recorder.installed)
       end

@@ -14,6 +14,8 @@ module Memprof
 
         def title = answer[:text]
 
+        def command = command_line("show", answer[:address])
+
         def breadcrumbs
           super + [["Objects", here("/objects")]]
         end

@@ -48,6 +48,8 @@ module Memprof
 
         def breadcrumbs = []
 
+        def command = command_line("stats")
+
         # The core file of a program other than Ruby has blocks all the same.
         def redirect
           heap

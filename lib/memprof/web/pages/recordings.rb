@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../../source"
+require_relative "../frames"
 
 module Memprof
   class Web
@@ -14,6 +15,8 @@ module Memprof
         }.freeze
 
         def value = choice(:value, VALUES, "peak")
+
+        def command = command_line("malloc", **part)
 
         def range = part_of_time("the start")
 
@@ -50,17 +53,35 @@ module Memprof
         def key = SORT.fetch(sort)
       end
 
-      # `/malloc/1/flame`: the call stacks that allocated, as a flame graph.
+      # `/malloc/1/flame`: the call stacks that allocated, as a flame graph. `vm=yes` shows the VM's native
+      # frames, `before` compares with another recording.
       class RecordingFlame < RecordingPage
         at "/malloc/:id/flame", title: "malloc by call stack", assets: %w[flame.js flame.css]
 
+        def command = command_line("malloc", tree: true, value: value, **part)
+
         def data
-          flame = content.flame(value.to_sym, **chosen)
-          { values: VALUES, **content.summary.slice(:callers, :sample), range: range, **flame,
-            names: flame[:names].map { |name| short(name) } }
+          flame = flame_of(record)
+          flame = Frames.difference(flame_of(earlier), flame) if earlier
+          { values: VALUES, **content.summary.slice(:callers, :sample), range: range, vm: vm?, folded: 0,
+            **Frames.widest(flame) }
         end
 
+        # Whether there are native frames of the VM.
+        def native? = Frames.vm?(content.flame(value.to_sym, **chosen))
+
+        # Whether they are shown.
+        def vm? = choice(:vm, %w[yes no], "no") == "yes"
+
         private
+
+        # Without the VM's frames, unless all are the VM's.
+        def flame_of(record)
+          flame = record.content.flame(value.to_sym, **chosen)
+          own = Frames.without_vm(flame) unless vm?
+          flame = own if own && own[:frames].size > 1
+          flame.merge(names: flame[:names].map { |name| short(name) })
+        end
 
         # Starts at the gem: the rest of a path does not fit into a frame.
         def short(name) = name.end_with?(")", "]") ? Records::Tracked.short(name) : Paths.short(name)
@@ -71,6 +92,8 @@ module Memprof
         at "/malloc/:id/line"
 
         def title = Paths.short(location)
+
+        def command = command_line("malloc", callers: true, value: value, **part)
 
         def data
           summary = content.summary(**chosen)

@@ -20,6 +20,8 @@ module Memprof
           wanted and (address || class_name || query)
         end
 
+        def command = wanted && command_line("query", Filter.contains("name", wanted))
+
         def data
           return { q: nil } unless wanted
 

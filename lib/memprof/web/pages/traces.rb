@@ -26,9 +26,13 @@ module Memprof
           }
         end
 
+        def command = command_line("trace", by: text(:by), sort: text(:sort))
+
         def sort = choice(:sort, content.kinds, "time")
 
         def by = choice(:by, BY, "action")
+
+        def each = rows_each(EACH)
 
         def range
           range = part_of_time("the first request")
@@ -42,8 +46,8 @@ module Memprof
         def limit = integer(:groups, GROUPS)
 
         def worst
-          answer = content.worst(sort, within: range, by: by, only: text(:only), limit: EACH,
-            offset: (number - 1) * EACH)
+          answer = content.worst(sort, within: range, by: by, only: text(:only), limit: each,
+            offset: (number - 1) * each)
           rows = existing(answer[:requests], number)
           { chosen: answer[:total], worst: rows.map { |row| row.merge(start: stamp(row[:start])) } }
         end
@@ -66,6 +70,8 @@ module Memprof
         at "/traces/:id/requests/:line"
 
         def title = request[:action]
+
+        def command = command_line("trace")
 
         def data
           { **request.except(:start), requests: content.size, record: content.record(request[:line]) }

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "../frames"
+
 module Memprof
   class Web
     module Pages
@@ -26,20 +28,28 @@ module Memprof
       end
 
       # `/tracked/1/flame`: the call stacks that allocated objects, as a flame graph. `own=yes` omits frames
-      # of gems and of Ruby.
+      # of gems and of Ruby, `before` compares with another file.
       class TrackedFlame < RecordPage
         at "/tracked/:id/flame", title: "Allocations by call stack", assets: %w[flame.js flame.css]
 
         def data
-          flame = content.flame(value, own: own?)
-          # Starts at the gem: the rest of a path does not fit into a frame.
-          flame[:names] = flame[:names].map { |name| Records::Tracked.short(name) }
-          { values: content.values, stacks: content.stacks?, own: own?, **flame }
+          flame = earlier ? Frames.difference(flame_of(earlier), flame_of(record)) : flame_of(record)
+          { values: content.values, stacks: content.stacks?, own: own?, **Frames.widest(flame) }
         end
 
         def own? = choice(:own, %w[yes no], "no") == "yes"
 
         def value = choice(:value, content.values, content.values.first)
+
+        private
+
+        def flame_of(record)
+          unless record.content.values.include?(value)
+            raise BadRequest, "#{record.name} has no #{value}; only #{record.content.values.join(", ")}"
+          end
+
+          record.content.drawn_flame(value, own: own?)
+        end
       end
     end
   end

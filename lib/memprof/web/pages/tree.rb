@@ -15,6 +15,8 @@ module Memprof
 
         def title = text(:of) ? "What #{branch[:text]} retains" : "Dominator tree"
 
+        def command = command_line("tree", *text(:of), by: (:class if by_class))
+
         def breadcrumbs
           return super unless text(:of)
 

@@ -25,6 +25,8 @@ module Memprof
 
         def title = "What grows"
 
+        def command = entries.size > 1 ? command_line("leaks", *entries.map(&:file), own: text(:own)) : nil
+
         def breadcrumbs = [["Heaps", "/heaps"]]
 
         def entries

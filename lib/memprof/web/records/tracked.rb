@@ -4,6 +4,8 @@ require "json"
 require_relative "../../internal_classes"
 require_relative "../../native"
 require_relative "../../paths"
+require_relative "../answers"
+require_relative "../frames"
 
 module Memprof
   class Web
@@ -18,9 +20,10 @@ module Memprof
         STACK = /\A(.+) (\d+)\z/
         # The location in a frame: last, as in "call (rack.rb:7)", or first, as in "rack.rb:7:in call".
         PLACE = /(?<=\()(?:[^()]|\([^()]*\))*:\d+(?=\)\z)|\A.+?:\d+(?=:in )/
+        KEPT = 4 # flame graphs
         # Replaces a stack that has only frames of others.
         OTHERS = "(gems and Ruby)"
-        private_constant :LINE, :STACK, :PLACE, :OTHERS
+        private_constant :LINE, :STACK, :PLACE, :KEPT, :OTHERS
 
         attr_reader :facts, :values, :sites
 
@@ -83,6 +86,7 @@ module Memprof
           @facts = facts
           @values = values
           @sites = sites
+          @answers = Answers.new(KEPT)
         end
 
         def self.short(frame) = frame.sub(PLACE) { |place| Paths.short(place) }
@@ -105,6 +109,14 @@ module Memprof
             { key: key, site: place(sites.first, by), **sum(sites) }
           end
           rows.sort_by { |row| [-row[sort.to_sym], row[:key]] }
+        end
+
+        # The same with names that start at the gem, as the rest of a path does not fit into a frame.
+        def drawn_flame(value, own: false)
+          @answers.fetch([value, own]) do
+            flame = flame(value, own: own)
+            Frames.widest(flame.merge(names: flame[:names].map { |name| self.class.short(name) }))
+          end
         end
 
         # The stacks as a flame graph for {Icicle}.
@@ -161,7 +173,8 @@ module Memprof
 
             @frames[0][3] += weight
             at = [*frames, name].compact.reduce(0) do |above, frame|
-              below = @below[[above, frame]] ||= push(above, frame)
+              number = @by_name[frame] ||= @names.push(frame).size - 1
+              below = @below[above << 32 | number] ||= @frames.push([above, number, 0, 0, nil, nil]).size - 1
               @frames[below][3] += weight
               below
             end
@@ -169,13 +182,6 @@ module Memprof
           end
 
           def to_h = { names: @names, frames: @frames }
-
-          private
-
-          def push(above, name)
-            number = @by_name[name] ||= @names.push(name).size - 1
-            @frames.push([above, number, 0, 0, nil, nil]).size - 1
-          end
         end
         private_constant :Stacks
       end

@@ -33,7 +33,7 @@ RSpec.describe Memprof::Agent::Trends::Pool do
     good = File.read(Dir[File.join(directory, "trends-*")].first)
     File.write(path(1), good[0..-3])
     File.write(path(2), "\xFF\xFE")
-    File.write(path(3), good.sub('"version":1', '"version":2'))
+    File.write(path(3), good.sub('"version":2', '"version":3'))
     File.write(path(4), "[" * 100_000)
     File.write(path(5), "")
     File.truncate(path(5), 1 << 30)

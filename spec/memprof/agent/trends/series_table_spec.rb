@@ -69,7 +69,18 @@ RSpec.describe Memprof::Agent::Trends::SeriesTable do
     add(14, { site => [50_000, 0.0, 0.0] })
     add(60, { site => [50_000, 0.0, 0.0] })
     expect(table.series).to be_empty
-    expect(table.started).to eq(1_000_000.0 + 60 * 60)
+    expect(table.settled).to be_nil
+  end
+
+  it "is settled after half an hour, or when it has observed as much as it missed, at most 16 hours" do
+    { 100 => 30, 3000 => 60, 1_000_000 => 16 * 60 }.each do |missed, minutes|
+      table.clear
+      (0..200).each do |point|
+        objects = missed + point * 250
+        table.add(1_000_000.0 + point * 300, { site => [50_000, 0.0, 0.0] }, allocated: objects)
+      end
+      expect(table.settled).to eq(1_000_000.0 + minutes * 60)
+    end
   end
 
   it "says that ages are unknown" do

@@ -1,7 +1,9 @@
 # frozen_string_literal: true
 
+require "csv"
 require "memprof/web"
 require "rack"
+require "shellwords"
 require "tmpdir"
 
 RSpec.describe "Memprof::Web, pages of blocks" do
@@ -35,6 +37,23 @@ RSpec.describe "Memprof::Web, pages of blocks" do
   end
 
   def address(set, size) = core.each(set, min_size: size, max_size: size + 15).first[:address]
+
+  it "exports its tables and pictures, and shows the command" do
+    { "blocks" => 1, "blocks/list?set=leaked" => nil }.each do |path, pictures|
+      body = page("/heaps/1/#{path}").body
+      links = body.scan(/href="([^"]*\.csv[^"]*)"/).flatten.map { |target| WebBrowser.unescape(target) }
+      expect(links).not_to be_empty
+      links.each { |target| expect(CSV.parse(ask(app, target).body, headers: true).size).to be_positive }
+      expect(body.scan(%r{/blocks[\w/]*\.svg}).size).to eq(pictures.to_i), path
+    end
+    listed = CSV.parse(ask(app, "/heaps/1/blocks/list.csv?set=leaked&min=2048").body, headers: true)
+    list = ask(app, "/heaps/1/blocks/list?set=leaked&min=2048").body
+    command = list[%r{In a terminal: <code>(.*?)</code>}, 1]
+    stdout, = run_memprof(*Shellwords.split(command).drop(1))
+    expect(listed.map { |row| row["block"] || row["address"] })
+      .to all(satisfy { |address| stdout.include?(address.delete_prefix("0x")) })
+    expect(command).to end_with("list leaked /minsize 800")
+  end
 
   it "shows where the memory went, from the overview on" do
     expect(page("/heaps/1/").links).to include("/heaps/1/blocks", "/heaps/1/blocks/list?set=leaked")

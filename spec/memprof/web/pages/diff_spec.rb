@@ -43,6 +43,21 @@ RSpec.describe "comparisons of Memprof::Web" do
     expect(rows.first).to include(line: 18, new: a_hash_including(count: be_between(22_000, 22_010)))
   end
 
+  it "draws what grew as a flame graph of both, with links to the last heap" do
+    graphs = [1, 3].map { |number| opened(number).ask(:flame, limit: 200_000) }
+    data = json("/diff/flame?a=1&b=2&c=3")
+    expect(data[:frames].first.last(2)).to eq(graphs.map { |graph| graph[:frames][0][3] })
+    sessions = data[:frames].find { |frame| data[:names][frame[1]] == "Session@[]" }
+    expect(sessions.last(2)).to eq(graphs.map { |graph|
+      graph[:frames].find { |frame| graph[:names][frame[1]] == "Session@[]" }[3]
+    })
+    page = ask(app, "/diff/flame?a=1&b=2&c=3")
+    expect(page.body).to match(/Session@\[\]\n\+[\d.]+ [KM]iB: [\d.]+ [KM]iB → /).and include('class="grew')
+    expect(page.links).to include("/heaps/3/classes/Session", "/heaps/1/flame")
+    expect(ask(app, three).links).to include("/diff/flame?a=1&b=2&c=3")
+    expect(["/diff/flame?a=1", "/diff/flame"].map { |path| ask(app, path).status }).to eq([400, 400])
+  end
+
   it "compares what a filter chooses" do
     diff = opened(1).diff(opened(2))
     expect(json("#{two}&where=class+%3D+Session")[:totals]).to eq(diff.totals(where: "class = Session"))

@@ -66,7 +66,7 @@ RSpec.describe "recordings of malloc in Memprof::Web" do
     expect(leaks.first).to include(location: line(3), leaked_bytes: about(300_000))
     expect(json("/malloc/1?location=app.rb:4")[:rows].map { |row| row[:location] }).to eq([line(4)])
     page = ask(app, "/malloc/1?sort=allocated")
-    expect(page.body).to include("At most", "Consumption over time", "Sizes")
+    expect(page.body).to include("Peak: ", "Memory over time", "Sizes")
     expect(page.links).to include(a_string_matching(%r{\A/malloc/1/line\?at=.*app\.rb%3A3&value=allocated\z}))
     expect(ask(app, "/malloc").location).to eq("/malloc/1")
   end
@@ -105,6 +105,26 @@ RSpec.describe "recordings of malloc in Memprof::Web" do
     expect(flame[:names][flame[:frames][parse[0]][1]]).to start_with("block in import (")
     page = ask(app, "/malloc/1/flame?value=leaked").body
     expect(page).to include('data-json="/malloc/1/flame.json?value=leaked"', "parse (")
+  end
+
+  it "shows the VM's frames if asked, and compares with another recording" do
+    result = run_ruby(<<~RUBY)
+      require "memprof/malloc"
+      def kept = $kept = Array.new(50) { "a" * 40_000 }
+      Memprof::Malloc.record("native.malloc", native: true) { kept }
+    RUBY
+    raise result.stderr unless result.status.success?
+
+    app.heaps.records.add("native.malloc", :malloc)
+    own, all = ["", "?vm=yes"].map { |query| json("/malloc/2/flame#{query}") }
+    expect(own[:names].join(" ")).to include("kept (").and match(/\A(?!.*(?:libruby|_start \())/)
+    expect([own, all].map { |flame| [flame[:vm], flame[:frames].first[3]] })
+      .to eq([[false, all[:frames].first[3]], [true, all[:frames].first[3]]])
+    expect(all[:names].size).to be > own[:names].size
+    expect(ask(app, "/malloc/2/flame").links).to include("/malloc/2/flame?vm=yes", "/malloc/2/flame?before=1")
+    expect(ask(app, "/malloc/1/flame").body).not_to include("native frames")
+    both = json("/malloc/2/flame?before=1")
+    expect(both[:frames].first.last(2)).to eq([json("/malloc/1/flame"), own].map { |one| one[:frames][0][3] })
   end
 
   it "shows who called a line, and its source" do

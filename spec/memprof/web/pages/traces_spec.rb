@@ -152,7 +152,7 @@ RSpec.describe "traced requests in Memprof::Web" do
                { location: location, class: "Row<script>", requests: 3, objects: 3702, bytes: 6144 }
              })
     expect(ask(app, "/traces/2").body)
-      .to include("Lines that allocate most objects", "app.rb:7 in Page#row", "Row&lt;script&gt;", "3,702",
+      .to include("Lines that allocate the most", "app.rb:7 in Page#row", "Row&lt;script&gt;", "3,702",
         "6.0 KiB")
     expect(ask(app, "/traces/1").body).not_to include("Lines that allocate")
   end
@@ -166,7 +166,7 @@ RSpec.describe "traced requests in Memprof::Web" do
     File.write("lines.json", records.map { |one| "#{JSON.generate(one)}\n" }.join)
     app.heaps.records.add("lines.json", :trace)
     expect(ask(app, "/traces/2/requests/1").body)
-      .to include("Lines that allocate most objects", "app.rb:7 in Page#row", "Row&lt;script&gt;", "1,234",
+      .to include("Lines that allocate the most", "app.rb:7 in Page#row", "Row&lt;script&gt;", "1,234",
         "2.0 KiB")
     (2..5).each do |number|
       answer = ask(app, "/traces/2/requests/#{number}")

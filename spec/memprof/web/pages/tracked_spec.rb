@@ -53,7 +53,7 @@ RSpec.describe "tracked allocations in Memprof::Web" do
     expect(json("/tracked/1")[:internal]).to include(retained_objects: 3, allocated_bytes: 120)
     expect(classes.call("&internal=yes")).to eq(%w[<array> <callcache> String])
     expect(ask(app, "/tracked/1").body)
-      .to include("Excluded: objects internal to the VM, 120 B retained bytes, 3 retained")
+      .to include("Excluded: VM-internal objects, 120 B retained bytes, 3 retained")
   end
 
   it "draws the stacks" do
@@ -114,6 +114,22 @@ RSpec.describe "tracked allocations in Memprof::Web" do
     expect(page.links).to include("/tracked/3/flame?value=weight")
     expect(ask(app, "/tracked/3/flame").links).to include("/tracked/3/flame?own=yes")
     expect(ask(app, "/tracked/3/flame?own=x").status).to eq(400)
+  end
+
+  it "compares the stacks of two files" do
+    { "before.txt" => "a;b;String 3\na;c;Array 5\n", "after.txt" => "a;b;String 9\n" }.each do |name, text|
+      File.write(name, text)
+      app.heaps.records.add(name, :tracked)
+    end
+    data = json("/tracked/4/flame?before=3")
+    expect(data[:frames].to_h { |frame| [data[:names][frame[1]], frame.last(2)] })
+      .to eq("all" => [8, 9], "a" => [8, 9], "b" => [3, 9], "String" => [3, 9],
+        "c" => [5, 0], "Array" => [5, 0])
+    page = ask(app, "/tracked/4/flame?before=3")
+    expect(page.body).to include("before.txt → after.txt", 'class="grew3"', 'class="shrank4"')
+    expect(page.links).to include("/tracked/4/flame")
+    expect(ask(app, "/tracked/1/flame?before=3").body)
+      .to include("before.txt has no retained_bytes; only weight")
   end
 
   it "says what is wrong with a question" do
