@@ -32,7 +32,7 @@ RSpec.describe "The agent's sampler", :integration do
       require "json"
       long = JSON.generate(Array.new(40_000) { |index| [index.to_s] })
       short = JSON.generate([["1"]])
-      SAMPLER.start(share: 0.2, stack: 1)
+      SAMPLER.start(budget: 1, share: 0.2, stack: 1)
       exact = Hash.new(0)
       count = lambda do |line, &work|
         before = GC.stat(:total_allocated_objects)
@@ -67,7 +67,7 @@ RSpec.describe "The agent's sampler", :integration do
 
   it "survives GC.stress, compaction, threads and a second Ractor" do
     output = run(<<~RUBY, ruby_args: ["-W:no-experimental"])
-      SAMPLER.start(share: 0.3)
+      SAMPLER.start(budget: 1, share: 0.3)
       kept = []
       threads = Array.new(3) { Thread.new { 20_000.times { kept << Object.new } } }
       threads.each(&:join)
@@ -89,7 +89,7 @@ RSpec.describe "The agent's sampler", :integration do
 
   it "goes on in forked children, and ends with the program" do
     output = run(<<~RUBY)
-      SAMPLER.start(share: 0.3)
+      SAMPLER.start(budget: 1, share: 0.3)
       statuses = Array.new(20) do
         10_000.times { Object.new }
         pid = fork { until_sampled(10) { 20_000.times { Object.new } } }
@@ -105,7 +105,7 @@ RSpec.describe "The agent's sampler", :integration do
 
   it "can be started and stopped a thousand times" do
     output = run(<<~RUBY)
-      1000.times { SAMPLER.start(share: 0.5); Object.new; SAMPLER.stop }
+      1000.times { SAMPLER.start(budget: 1, share: 0.5); Object.new; SAMPLER.stop }
       p SAMPLER.running?
     RUBY
     expect(output).to eq("false\n")

@@ -10,6 +10,7 @@ pub mod group;
 pub mod growth;
 mod lean;
 pub mod live;
+pub mod pace;
 pub mod printable;
 pub mod profile;
 pub mod recorder;

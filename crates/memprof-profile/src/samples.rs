@@ -2,8 +2,16 @@
 //!
 //! Objects are sampled in bursts: all allocations of a short time at a random moment, or some of them. Each sample has a
 //! weight, the inverse of the probability with which it was taken, so that sums of weights are unbiased (Horvitz and Thompson
-//! 1952). Samples of one burst are not independent of each other, but bursts are: so the variance of a sum is estimated by the
-//! squares of what each burst contributes.
+//! 1952). Samples of one burst are not independent of each other, but bursts are: this is cluster sampling.
+//!
+//! How much time of the program a burst has seen is known only at its end ([`Samples::end_burst`]): then its weights are
+//! corrected, so that a burst that lasted twice as long as another doesn't count twice.
+//!
+//! The VM counts all allocations, so their number N in an interval is known. What a site has allocated is therefore estimated
+//! as N times its share of what bursts have seen: the ratio estimator N * sum(y) / sum(x), where y is the weight of the site's
+//! samples in a burst, and x that of all allocations which the burst has seen (Cochran, Sampling Techniques, 1977, chapters 6
+//! and 9A). Its variance comes from the differences between bursts: the sum of (y - p x) squared, with p = sum(y) / sum(x). Of
+//! live objects no such total is known: there the squares of what each burst contributes are summed.
 
 mod estimates;
 
@@ -46,44 +54,55 @@ pub enum State {
 /// The sum of the weights of a site in an interval, burst by burst.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
-    objects: f64,
-    bytes: f64,
-    /// Sums of squares of the finished bursts.
-    objects_squared: f64,
-    bytes_squared: f64,
+    objects: Moments,
+    bytes: Moments,
     /// The burst in progress.
-    burst: u32,
     burst_objects: f64,
     burst_bytes: f64,
 }
 
+/// Sums over bursts: of a site's weight y, of its square, and of its product with the weight x of all allocations.
+#[derive(Clone, Copy, Debug, Default)]
+struct Moments {
+    y: f64,
+    yy: f64,
+    xy: f64,
+}
+
+impl Moments {
+    fn add(&mut self, y: f64, x: f64) {
+        self.y += y;
+        self.yy += y * y;
+        self.xy += y * x;
+    }
+
+    /// The estimate and its standard error.
+    fn estimate(&self, all: &All) -> (f64, f64) {
+        let Some(total) = all.total.filter(|_| all.x > 0.0) else {
+            return (self.y, self.yy.sqrt());
+        };
+        let share = self.y / all.x;
+        let squares = (self.yy - 2.0 * share * self.xy + share * share * all.xx).max(0.0);
+        let corrected = squares * all.bursts / (all.bursts - 1.0).max(1.0);
+        (total * share, total / all.x * corrected.sqrt())
+    }
+}
+
+/// Sums over the bursts of an interval: of the weight x of all allocations, and of its square.
+#[derive(Clone, Copy, Debug, Default)]
+struct All {
+    x: f64,
+    xx: f64,
+    bursts: f64,
+    /// Allocations in the interval, if the VM has counted them.
+    total: Option<f64>,
+}
+
 impl Sum {
-    fn add(&mut self, burst: u32, objects: f64, bytes: f64) {
-        if self.burst != burst {
-            self.end_burst();
-            self.burst = burst;
-        }
-        self.burst_objects += objects;
-        self.burst_bytes += bytes;
-    }
-
-    fn end_burst(&mut self) {
-        let (objects, bytes) =
-            (std::mem::take(&mut self.burst_objects), std::mem::take(&mut self.burst_bytes));
-        self.objects += objects;
-        self.bytes += bytes;
-        self.objects_squared += objects * objects;
-        self.bytes_squared += bytes * bytes;
-    }
-
-    fn estimate(mut self) -> Estimate {
-        self.end_burst();
-        Estimate {
-            objects: self.objects,
-            bytes: self.bytes,
-            objects_error: self.objects_squared.sqrt(),
-            bytes_error: self.bytes_squared.sqrt(),
-        }
+    fn estimate(&self, all: &All) -> Estimate {
+        let (objects, objects_error) = self.objects.estimate(all);
+        let (bytes, bytes_error) = self.bytes.estimate(all);
+        Estimate { objects, bytes, objects_error, bytes_error }
     }
 }
 
@@ -92,6 +111,10 @@ impl Sum {
 pub struct Samples {
     live: FxHashMap<u64, Sample>,
     allocated: FxHashMap<SiteId, Sum>,
+    all: All,
+    /// Sites and addresses of the samples of the burst in progress.
+    current: Vec<(SiteId, u64)>,
+    burst: u32,
     /// Maximum number of live samples.
     most: usize,
     /// Each live sample was also chosen with probability 2 to the power of minus this.
@@ -108,6 +131,9 @@ impl Samples {
         Samples {
             live: FxHashMap::default(),
             allocated: FxHashMap::default(),
+            all: All::default(),
+            current: Vec::new(),
+            burst: 0,
             most: most.max(2),
             thinning: 0,
             random: Sampler::new(seed),
@@ -120,9 +146,15 @@ impl Samples {
     /// An object of `bytes` bytes was allocated at `address`, and sampled. Any other sample at this address was freed.
     pub fn take(&mut self, address: u64, sample: Sample) {
         self.taken += 1;
+        if sample.burst != self.burst {
+            self.end_burst(1.0, None);
+            self.burst = sample.burst;
+        }
         let weight = f64::from(sample.weight);
         let sum = self.allocated.entry(sample.site).or_default();
-        sum.add(sample.burst, weight, weight * f64::from(sample.bytes));
+        sum.burst_objects += weight;
+        sum.burst_bytes += weight * f64::from(sample.bytes);
+        self.current.push((sample.site, address));
         self.forget(address);
         if self.live.len() >= self.most {
             self.thin();
@@ -132,6 +164,34 @@ impl Samples {
             self.live.insert(address, Sample { weight: sample.weight * factor as f32, ..sample });
         } else {
             self.dropped += 1;
+        }
+    }
+
+    /// Ends the burst in progress. `correction` is a factor for the weights of its samples, and `seen` the weight of all its
+    /// allocations after that, sampled or not; `None` stands for that of the samples.
+    pub fn end_burst(&mut self, correction: f64, seen: Option<f64>) {
+        let x = seen.unwrap_or_else(|| {
+            let weights = self.allocated.values().map(|sum| sum.burst_objects);
+            if self.current.is_empty() { 0.0 } else { weights.sum::<f64>() * correction }
+        });
+        for (site, address) in self.current.drain(..) {
+            if let Some(sum) = self.allocated.get_mut(&site) {
+                // 0 for a further sample of the site.
+                let objects = std::mem::take(&mut sum.burst_objects) * correction;
+                let bytes = std::mem::take(&mut sum.burst_bytes) * correction;
+                sum.objects.add(objects, x);
+                sum.bytes.add(bytes, x);
+            }
+            if let Some(sample) = self.live.get_mut(&address) {
+                if sample.burst == self.burst {
+                    sample.weight *= correction as f32;
+                }
+            }
+        }
+        if x > 0.0 {
+            self.all.x += x;
+            self.all.xx += x * x;
+            self.all.bursts += 1.0;
         }
     }
 
@@ -218,11 +278,22 @@ impl Samples {
         self.live.len()
     }
 
-    /// Ends an interval, `now` seconds after the start: the estimates of its sites. The next one begins. `meta` lacks the
-    /// sampling interval.
-    pub fn end_interval(&mut self, sites: &Sites, now: f32, mut meta: Meta) -> Estimates {
-        let allocated = std::mem::take(&mut self.allocated);
-        let stand_for: f64 = allocated.values().map(|sum| sum.estimate().objects).sum();
+    /// Ends an interval, `now` seconds after the start: the estimates of its sites. The next one begins. `total` is the number
+    /// of allocations in it, if that is known. `meta` lacks the sampling interval.
+    pub fn end_interval(
+        &mut self,
+        sites: &Sites,
+        now: f32,
+        total: Option<u64>,
+        mut meta: Meta,
+    ) -> Estimates {
+        self.end_burst(1.0, None);
+        let all = All { total: total.map(|count| count as f64), ..std::mem::take(&mut self.all) };
+        let allocated: FxHashMap<SiteId, Estimate> = std::mem::take(&mut self.allocated)
+            .into_iter()
+            .map(|(site, sum)| (site, sum.estimate(&all)))
+            .collect();
+        let stand_for: f64 = allocated.values().map(|estimate| estimate.objects).sum();
         let mean = if self.taken > 0 { stand_for / self.taken as f64 } else { 1.0 };
         meta.sample = (mean.round() as u32).max(2);
         let (profile, rows) = estimates::profile(sites, &allocated, self.live.values(), now, meta);
@@ -250,6 +321,7 @@ impl Samples {
         self.live.values_mut().for_each(|sample| sample.site = moved(sample.site));
         let old = std::mem::take(&mut self.allocated);
         self.allocated = old.into_iter().map(|(site, sum)| (moved(site), sum)).collect();
+        self.current.iter_mut().for_each(|(site, _)| *site = moved(*site));
     }
 
     /// Restarts the choice of samples with another sequence: forked processes must not drop the same ones.

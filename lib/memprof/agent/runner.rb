@@ -194,7 +194,7 @@ module Memprof
       end
 
       def sample
-        @sampling = Sampler.start(**@settings.to_h.slice(:share, :stack))
+        @sampling = Sampler.start(**@settings.to_h.slice(:share, :stack, :budget))
         @log.warn("is off: the sampler is running already") unless @sampling
         @sampling
       rescue Error => e

@@ -17,14 +17,16 @@ module Memprof
       private_constant :PROBES, :MAX_STACK, :COUNTS
 
       class << self
-        # Starts sampling during `share` of the time. Returns false if it is already running.
-        def start(share: 0.01, stack: 64)
+        # Starts sampling during `share` of the time, or less if that costs more than half of `budget`, a
+        # share of the program's CPU time: the rest is for ending intervals. Returns false if it is already
+        # running.
+        def start(share: 0.01, stack: 64, budget: 0.01)
           check_options(share, stack)
           Support.check
           return false if running?
 
           begin
-            Native::Agent.start(share, stack)
+            Native::Agent.start(share, stack, budget / 2.0)
           rescue RuntimeError => e
             raise Unsupported, "this Ruby was not checked: #{e.message}"
           end

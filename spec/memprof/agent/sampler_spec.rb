@@ -45,7 +45,7 @@ RSpec.describe "Memprof::Agent::Sampler" do
   end
 
   it "estimates what lines allocate, and the errors of that" do
-    sampler.start(share: 0.2)
+    sampler.start(share: 0.2, budget: 1)
     exact = 0
     reports = sampled(2000) do
       200_000.times { Object.new }
@@ -65,9 +65,48 @@ RSpec.describe "Memprof::Agent::Sampler" do
     expect(facts[:ages].size).to eq(facts[:errors].size)
   end
 
+  it "gives lines of different density, stacks and phases the shares that exact tracking gives them" do
+    stub_const("Deep", Class.new)
+    stub_const("Rare", Class.new)
+    deep = ->(level) { level.zero? ? 300.times { Deep.new } : deep.call(level - 1) }
+    phase = ->(length) do
+      (length * 1000).times { Object.new }
+      length.times { deep.call(40) }
+      (length * 60).times { Rare.new.then { |object| 200.times { object } } }
+      (length * 500).times { [length] }
+    end
+    program = proc { [1, 4, 1, 16].each(&phase) }
+    sites = Memprof.report(&program).sites.select { |site| site.allocated_objects > 1000 }
+    exact = sites.to_h { |site| [[site.line, site.class_name], site.allocated_objects] }
+    sampler.start(share: 0.2, budget: 1)
+    60.times(&program)
+    report, facts = sampler.interval
+    differences = exact.map do |(line, name), objects|
+      wanted = ->(site) { site.file == __FILE__ && site.line == line && site.class_name == name }
+      deviation(report.sites, facts[:errors], wanted, 60 * objects, :allocated)
+    end
+    expect(exact.keys.map(&:last)).to match_array(%w[Object Deep Rare Array])
+    expect(differences).to all(be_between(-5, 5))
+  end
+
+  it "becomes rarer rather than exceed its budget" do
+    samples = -> do
+      100.times { 10_000.times { Object.new } }
+      sampler.interval.last[:samples]
+    end
+    sampler.start(share: 0.2, budget: 1)
+    unlimited = samples.call
+    sampler.stop
+    sampler.start(share: 0.2, budget: 0.001)
+    deadline = Time.now + 60
+    # It finds its pace as bursts come.
+    nil until samples.call < unlimited / 3 || Time.now > deadline
+    expect(Time.now).to be < deadline
+  end
+
   it "knows which objects are alive" do
     stub_const("Held", Class.new)
-    sampler.start(share: 0.2)
+    sampler.start(share: 0.2, budget: 1)
     kept = []
     sampled(2000) do
       20_000.times do |index|
@@ -94,7 +133,7 @@ RSpec.describe "Memprof::Agent::Sampler" do
   end
 
   it "works beside a session, and neither sees the other" do
-    sampler.start(share: 0.2)
+    sampler.start(share: 0.2, budget: 1)
     report = Memprof.report { 1000.times { Object.new } }
     expect(report.sites.select { |site| site.class_name == "Object" }.sum(&:allocated_objects)).to eq(1000)
     sampler.stop

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{Sample, Sum};
+use super::Sample;
 use crate::group::{SiteRows, Sort};
 use crate::profile::{Amount, Meta, Profile, SiteRow};
 use crate::recorder::ProfileBuilder;
@@ -78,14 +78,14 @@ pub struct Estimates {
 /// The profile of a site's sums and of the live samples, and the facts of its rows.
 pub fn profile<'a>(
     sites: &Sites,
-    allocated: &FxHashMap<SiteId, Sum>,
+    allocated: &FxHashMap<SiteId, Estimate>,
     live: impl Iterator<Item = &'a Sample>,
     now: f32,
     meta: Meta,
 ) -> (Profile, Vec<RowFacts>) {
     let mut by_site: FxHashMap<SiteId, RowFacts> = FxHashMap::default();
-    for (site, sum) in allocated {
-        by_site.entry(*site).or_default().allocated = sum.estimate();
+    for (site, estimate) in allocated {
+        by_site.entry(*site).or_default().allocated = *estimate;
     }
     add_live(&mut by_site, live, now);
     let mut by_site: Vec<(SiteId, RowFacts)> = by_site.into_iter().collect();

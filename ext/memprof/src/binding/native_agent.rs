@@ -11,7 +11,7 @@ use crate::vm::tracker;
 
 pub fn init(native: RModule) -> Result<(), Error> {
     let module = native.define_module("Agent")?;
-    module.define_singleton_method("start", function!(start, 2))?;
+    module.define_singleton_method("start", function!(start, 3))?;
     module.define_singleton_method("stop", function!(agent::stop, 0))?;
     module.define_singleton_method("running?", function!(agent::is_running, 0))?;
     module.define_singleton_method("broken?", function!(agent::broken, 0))?;
@@ -22,8 +22,9 @@ pub fn init(native: RModule) -> Result<(), Error> {
     module.define_singleton_method("check", function!(alive::check, 0))
 }
 
-fn start(ruby: &Ruby, share: f64, stack: usize) -> Result<bool, Error> {
-    agent::start(share, stack).map_err(|why| Error::new(ruby.exception_runtime_error(), why))
+fn start(ruby: &Ruby, share: f64, stack: usize, budget: f64) -> Result<bool, Error> {
+    agent::start(share, stack, budget)
+        .map_err(|why| Error::new(ruby.exception_runtime_error(), why))
 }
 
 fn after_fork(ruby: &Ruby) -> Result<(), Error> {

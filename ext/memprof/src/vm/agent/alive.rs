@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 
 use rb_sys::{ID, VALUE, rb_trace_arg_t};
 
-use super::{Agent, with};
+use super::{Agent, timer, with};
 use crate::vm::event::Event;
 use crate::vm::event_hook::EventHook;
 use crate::vm::postponed_job;
+use crate::vm::protect::protect;
 use crate::vm::symbols::symbols;
 
 const END_MARK: u32 = rb_sys::RUBY_INTERNAL_EVENT_GC_END_MARK;
@@ -76,6 +77,9 @@ static VERIFIED: AtomicU8 = AtomicU8::new(0);
 
 static MARKED: OnceLock<ID> = OnceLock::new();
 
+/// An object that is never freed, and has an id outside of itself. The last to be asked about, see [`is_marked`].
+static ANCHOR: OnceLock<VALUE> = OnceLock::new();
+
 /// Prepares what the hook needs.
 ///
 /// # Errors
@@ -86,6 +90,17 @@ pub fn prepare() -> Result<(), String> {
         unsafe { rb_sys::rb_intern2(c"marked".as_ptr(), 6) }
     });
     let symbols = symbols();
+    if cfg!(ruby_gte_4_0) && symbols.gc_metadata.is_some() && ANCHOR.get().is_none() {
+        // SAFETY: as above; an empty String, which the VM retains from now on.
+        let anchor = protect(|| unsafe {
+            let text = rb_sys::rb_str_new(c"".as_ptr(), 0);
+            rb_sys::rb_gc_register_mark_object(text);
+            rb_sys::rb_obj_id(text);
+            text
+        });
+        let anchor = anchor.map_err(|raised| raised.to_string())?;
+        ANCHOR.get_or_init(|| anchor);
+    }
     let known = symbols.marked_object_p.is_some()
         || (cfg!(not(ruby_gte_4_0)) && symbols.gc_flags.is_some())
         || (cfg!(ruby_gte_4_0) && symbols.gc_metadata.is_some());
@@ -96,13 +111,13 @@ pub fn prepare() -> Result<(), String> {
 ///
 /// Up to 3.4 the VM's functions only read bits. `rb_gc_object_metadata` (read in gc/default/default.c, gc.c and variable.c of
 /// 4.0.5) also calls `rb_obj_id` for an object that has an id. That allocates nothing, as the id exists; nothing is swept yet,
-/// so its entry in the table of generic fields exists. But for a String or Array, say, it leaves object and fields in a cache
-/// of the execution context, and the GC has already cleared weak references. If the object is dead and another thread sweeps
-/// it, which clears only its own cache, the next marking meets a free slot: `rb_bug`. So on 4.0 the last object to be asked
-/// about should be one that has an id and is never freed; that is still to be done.
+/// so its entry in the table of generic fields exists, and the VM lock is held by the GC, as is the barrier. But for a String or
+/// Array, say, it leaves object and fields in a cache of the execution context. The GC has already cleared weak references, so a
+/// dead object in there would be freed, and the next marking finds a free slot: `rb_bug`. Sweeping clears only the cache of the
+/// thread that sweeps. Hence [`ANCHOR`], asked about last, replaces what is cached.
 ///
 /// The answer is in a static array, which `ObjectSpace.dump` may be reading when its output starts a GC. Then that dump has the
-/// flags of another object; both arrays end with a name of 0.
+/// flags of the anchor for one object; both arrays end with a name of 0.
 ///
 /// # Safety
 /// An object that was not freed before this GC.
@@ -172,10 +187,14 @@ impl Agent {
         self.frames.keep(lives);
         self.classes.keep(lives);
         self.probe();
+        if let Some(anchor) = ANCHOR.get() {
+            // SAFETY: it is never freed.
+            unsafe { is_marked(*anchor) };
+        }
         if self.samples.has_unmeasured() {
             postponed_job::request();
         }
-        self.busy += began.elapsed();
+        timer::spend(began.elapsed());
     }
 
     fn probe(&mut self) {

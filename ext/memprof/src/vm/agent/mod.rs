@@ -48,8 +48,6 @@ pub struct Agent {
     gc: alive::Progress,
     started: Instant,
     interval: Interval,
-    /// Time spent in hooks and jobs.
-    busy: Duration,
 }
 
 /// The start of the current interval.
@@ -58,8 +56,9 @@ struct Interval {
     began: Instant,
     /// Values of counters then.
     gc_time: Duration,
-    timer: Duration,
+    cost: Duration,
     collections: usize,
+    allocated: usize,
 }
 
 /// The results of an interval.
@@ -135,11 +134,12 @@ pub fn is_running() -> bool {
     enter(|agent| agent.is_some()).unwrap_or(false)
 }
 
-/// Starts sampling: `share` of the time, with stacks of `stack` frames. False if it already runs.
+/// Starts sampling: `share` of the time, or less if that costs more than the share `budget` of the program's CPU time, with
+/// stacks of `stack` frames. False if it already runs.
 ///
 /// # Errors
 /// If this VM has not the layout that was expected.
-pub fn start(share: f64, stack: usize) -> Result<bool, String> {
+pub fn start(share: f64, stack: usize, budget: f64) -> Result<bool, String> {
     if is_running() {
         return Ok(false);
     }
@@ -163,14 +163,17 @@ pub fn start(share: f64, stack: usize) -> Result<bool, String> {
                 started_at: SystemTime::now(),
                 began: now,
                 gc_time: Duration::ZERO,
-                timer: timer::cpu(),
+                cost: timer::cost(),
                 collections: alive::collections(),
+                allocated: 0,
             },
-            busy: Duration::ZERO,
         }));
     });
     alive::HOOK.add();
-    let ready = burst::prepare().and_then(|()| timer::start(share, seed.rotate_left(31)));
+    let ready = burst::prepare().and_then(|()| {
+        with(|agent| agent.interval.allocated = burst::allocated());
+        timer::start(share, budget, seed.rotate_left(31))
+    });
     if let Err(why) = ready {
         stop();
         return Err(why);
@@ -199,7 +202,7 @@ pub fn interval(meta: Meta) -> Option<Ended> {
     }
     with(|agent| {
         let now = Instant::now();
-        let timer = timer::cpu();
+        let (cost, allocated) = (timer::cost(), burst::allocated());
         let seconds = now.duration_since(agent.interval.began).as_secs_f64();
         let started_at = agent.interval.started_at.duration_since(UNIX_EPOCH).unwrap_or_default();
         measure::sizes(agent, usize::MAX);
@@ -212,19 +215,26 @@ pub fn interval(meta: Meta) -> Option<Ended> {
             pid: std::process::id(),
             ..meta
         };
+        let total = allocated.wrapping_sub(agent.interval.allocated) as u64;
+        agent.finish_burst();
         let age = now.duration_since(agent.started).as_secs_f32();
         let ended = Ended {
             started_at: meta.started_at,
             duration: seconds,
             gc_time: gc_time.saturating_sub(agent.interval.gc_time).as_secs_f64(),
-            cpu: (std::mem::take(&mut agent.busy) + timer.saturating_sub(agent.interval.timer))
-                .as_secs_f64(),
+            cpu: cost.saturating_sub(agent.interval.cost).as_secs_f64(),
             memory: agent.memsize(),
-            estimates: agent.samples.end_interval(&agent.sites, age, meta),
+            estimates: agent.samples.end_interval(&agent.sites, age, Some(total), meta),
         };
         agent.make_room();
-        agent.interval =
-            Interval { started_at: SystemTime::now(), began: now, gc_time, timer, collections };
+        agent.interval = Interval {
+            started_at: SystemTime::now(),
+            began: now,
+            gc_time,
+            cost,
+            collections,
+            allocated,
+        };
         ended
     })
 }
@@ -285,7 +295,7 @@ pub fn job() {
     with(|agent| {
         let began = Instant::now();
         measure::sizes(agent, measure::PER_JOB);
-        agent.busy += began.elapsed();
+        timer::spend(began.elapsed());
     });
 }
 

@@ -5,13 +5,14 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use memprof_profile::pace::Pace;
 use memprof_profile::sampler::Sampler;
 
 use super::{burst, gate};
 use crate::vm::postponed_job;
 
 /// Length of a burst.
-const LENGTH: Duration = Duration::from_micros(200);
+pub const LENGTH: Duration = Duration::from_micros(200);
 
 /// Bursts without work of the program after which they become rarer.
 const IDLE: u32 = 8;
@@ -23,18 +24,30 @@ const AT_WORK: f64 = 0.02;
 /// Times by which they become rarer at most, as a power of two.
 const RAREST: u32 = 4;
 
+/// Bursts after which the pace is set anew, and the longest time until then.
+const BURSTS: u32 = 32;
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Share of a CPU that a program counts as using at least: of one that does next to nothing, any cost would be a large share.
+const LEAST_WORK: f64 = 0.1;
+
 /// Whether there is a burst.
 static WANTED: AtomicBool = AtomicBool::new(false);
 
 /// Number of the current burst, or the last one.
 static BURST: AtomicU32 = AtomicU32::new(0);
 
-/// How many objects one in this burst stands for, and seconds from one burst to the next: bits of an f64.
-static RATIO: AtomicU64 = AtomicU64::new(0);
+/// Mean seconds from one burst to the next, when this one was drawn: bits of an f64.
 static CYCLE: AtomicU64 = AtomicU64::new(0);
+
+/// The last burst that has ended: its number, and the nanoseconds that the program ran in it, 32 bits each.
+static ENDED: AtomicU64 = AtomicU64::new(0);
 
 /// Nanoseconds that hooks took in this burst.
 static DEBT: AtomicU64 = AtomicU64::new(0);
+
+/// Nanoseconds that hooks and jobs took so far.
+static SPENT: AtomicU64 = AtomicU64::new(0);
 
 /// CPU nanoseconds of this thread, and those before it.
 static CPU: AtomicU64 = AtomicU64::new(0);
@@ -46,6 +59,7 @@ struct Timer {
     shared: Arc<Shared>,
     thread: JoinHandle<()>,
     share: f64,
+    budget: f64,
     pid: u32,
 }
 
@@ -84,9 +98,30 @@ pub fn burst() -> u32 {
     BURST.load(Ordering::Relaxed)
 }
 
-/// How many objects one in this burst stands for, and seconds from one burst to the next.
-pub fn plan() -> (f64, f64) {
-    (f64::from_bits(RATIO.load(Ordering::Relaxed)), f64::from_bits(CYCLE.load(Ordering::Relaxed)))
+/// Mean seconds from one burst to the next, when this one was drawn.
+pub fn cycle() -> f64 {
+    f64::from_bits(CYCLE.load(Ordering::Relaxed))
+}
+
+/// A factor for what this burst has seen: the usual length, compared with its own. 1 as long as that is unknown.
+pub fn correction(burst: u32) -> f64 {
+    let ended = ENDED.load(Ordering::Relaxed);
+    if (ended >> 32) as u32 != burst || burst == 0 {
+        return 1.0;
+    }
+    // Of a burst that the hook filled almost, the rest is not known well.
+    let length = (ended as u32).max(LENGTH.as_nanos() as u32 / 16);
+    LENGTH.as_nanos() as f64 / f64::from(length)
+}
+
+/// Lets the hook work, or not, while there is no timer.
+pub fn want(wanted: bool) {
+    WANTED.store(wanted, Ordering::Release);
+}
+
+/// Something other than the hook of bursts took so long.
+pub fn spend(time: Duration) {
+    SPENT.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
 }
 
 /// The hook took this many nanoseconds.
@@ -94,16 +129,17 @@ pub fn owe(nanoseconds: u64) {
     DEBT.store(DEBT.load(Ordering::Relaxed) + nanoseconds, Ordering::Relaxed);
 }
 
-/// CPU time of the thread.
-pub fn cpu() -> Duration {
-    Duration::from_nanos(CPU.load(Ordering::Relaxed))
+/// Time of the thread, hooks and jobs.
+pub fn cost() -> Duration {
+    Duration::from_nanos(CPU.load(Ordering::Relaxed) + SPENT.load(Ordering::Relaxed))
 }
 
-/// Starts the thread.
+/// Starts the thread. Bursts take `share` of the time, or less if they cost more than the share `budget` of the program's CPU
+/// time.
 ///
 /// # Errors
 /// If the system has no thread for it.
-pub fn start(share: f64, seed: u64) -> Result<(), String> {
+pub fn start(share: f64, budget: f64, seed: u64) -> Result<(), String> {
     static AT_EXIT: std::sync::Once = std::sync::Once::new();
     unsafe extern "C" fn at_exit(_: *mut rb_sys::ruby_vm_t) {
         stop();
@@ -114,10 +150,10 @@ pub fn start(share: f64, seed: u64) -> Result<(), String> {
     let theirs = Arc::clone(&shared);
     let thread = without_signals(|| {
         let thread = std::thread::Builder::new().name("memprof-agent".into());
-        thread.stack_size(128 * 1024).spawn(move || run(&theirs, share, seed))
+        thread.stack_size(128 * 1024).spawn(move || run(&theirs, share, budget, seed))
     });
     let thread = thread.map_err(|error| format!("no thread: {error}"))?;
-    let timer = Timer { shared, thread, share, pid: std::process::id() };
+    let timer = Timer { shared, thread, share, budget, pid: std::process::id() };
     *TIMER.lock().unwrap_or_else(PoisonError::into_inner) = Some(timer);
     Ok(())
 }
@@ -159,43 +195,64 @@ pub fn stop() {
 pub fn after_fork_in_child() -> Result<(), String> {
     let timer = TIMER.lock().unwrap_or_else(PoisonError::into_inner).take();
     let Some(timer) = timer else { return Ok(()) };
-    let share = timer.share;
+    let (share, budget) = (timer.share, timer.budget);
     std::mem::forget(timer);
-    start(share, crate::vm::tracker::seed())
+    start(share, budget, crate::vm::tracker::seed())
 }
 
 /// Runs in the child of a fork, before any Ruby code; only sets atomics.
 pub fn forked() {
     WANTED.store(false, Ordering::Relaxed);
     CPU.store(0, Ordering::Relaxed);
+    SPENT.store(0, Ordering::Relaxed);
     gate::forked();
 }
 
 /// Means of what the system's timers do, over the last bursts.
 struct Means {
-    /// Seconds that the program ran in a burst.
+    /// Seconds that a burst takes.
     length: f64,
     /// Seconds by which a wait takes longer than asked for.
     late: f64,
 }
 
-fn run(shared: &Shared, share: f64, seed: u64) {
+/// Clocks in nanoseconds, from which the pace is set.
+struct Looked {
+    at: Instant,
+    /// CPU time of the process.
+    process: u64,
+    /// CPU time of this thread, hooks and jobs.
+    cost: u64,
+}
+
+impl Looked {
+    fn now() -> Self {
+        Looked {
+            at: Instant::now(),
+            process: time_of(libc::CLOCK_PROCESS_CPUTIME_ID),
+            cost: cost().as_nanos() as u64,
+        }
+    }
+
+    /// Seconds, of the clock and of the program's CPU time, and those that the sampler took of the latter.
+    fn since(&self, before: &Looked) -> (f64, f64, f64) {
+        let cost = self.cost.saturating_sub(before.cost);
+        let worked = self.process.saturating_sub(before.process).saturating_sub(cost);
+        let passed = self.at.duration_since(before.at).as_secs_f64();
+        (passed, worked as f64 / 1e9, cost as f64 / 1e9)
+    }
+}
+
+fn run(shared: &Shared, share: f64, budget: f64, seed: u64) {
     precise();
     let mut random = Sampler::new(seed);
     let mut means = Means { length: LENGTH.as_secs_f64(), late: 0.0 };
-    // What a burst really takes here, before one counts.
-    for round in 0..8 {
-        let began = Instant::now();
-        if shared.wait(LENGTH) {
-            return;
-        }
-        means.length += (began.elapsed().as_secs_f64() - means.length) / f64::from(round + 1);
-    }
     let gap = LENGTH.as_secs_f64() * (1.0 - share) / share;
     let mut idle = 0;
-    let mut looked = (Instant::now(), time_of(libc::CLOCK_PROCESS_CPUTIME_ID));
+    let mut looked = Looked::now();
+    let (mut pace, mut judged, mut bursts) = (Pace::default(), Looked::now(), 0);
     loop {
-        let mean = gap * f64::from(1u32 << (idle / IDLE).min(RAREST));
+        let mean = gap * pace.slower() * f64::from(1u32 << (idle / IDLE).min(RAREST));
         let wanted = mean * random.exponential();
         let began = Instant::now();
         if shared.wait(Duration::from_secs_f64(wanted)) {
@@ -204,14 +261,18 @@ fn run(shared: &Shared, share: f64, seed: u64) {
         let cycle = mean + means.late.max(0.0) + means.length;
         let late = began.elapsed().as_secs_f64() - wanted;
         means.late += (late - means.late) / 64.0;
-        let (length, ended) = one_burst(shared, cycle / means.length, cycle);
+        let (length, ended) = one_burst(shared, cycle);
         means.length += (length - means.length) / 64.0;
-        let spent = time_of(libc::CLOCK_THREAD_CPUTIME_ID);
-        let own = spent.saturating_sub(CPU.swap(spent, Ordering::Relaxed));
-        let now = (Instant::now(), time_of(libc::CLOCK_PROCESS_CPUTIME_ID));
-        let worked = now.1.saturating_sub(looked.1).saturating_sub(own) as f64 / 1e9;
-        let at_work = worked > AT_WORK * now.0.duration_since(looked.0).as_secs_f64();
-        idle = if at_work { 0 } else { idle + 1 };
+        CPU.store(time_of(libc::CLOCK_THREAD_CPUTIME_ID), Ordering::Relaxed);
+        let now = Looked::now();
+        let (passed, worked, _) = now.since(&looked);
+        idle = if worked > AT_WORK * passed { 0 } else { idle + 1 };
+        bursts += 1;
+        if bursts >= BURSTS || now.at.duration_since(judged.at) > PATIENCE {
+            let (passed, worked, cost) = now.since(&judged);
+            pace.measured(cost, budget * worked.max(LEAST_WORK * passed));
+            (judged, bursts) = (Looked::now(), 0);
+        }
         looked = now;
         if ended || super::broken() {
             return;
@@ -219,35 +280,30 @@ fn run(shared: &Shared, share: f64, seed: u64) {
     }
 }
 
-/// One burst; returns how long the program ran in it, and whether the thread has to end.
-fn one_burst(shared: &Shared, ratio: f64, cycle: f64) -> (f64, bool) {
-    RATIO.store(ratio.to_bits(), Ordering::Relaxed);
+/// One burst; returns how long it took, and whether the thread has to end.
+fn one_burst(shared: &Shared, cycle: f64) -> (f64, bool) {
     CYCLE.store(cycle.to_bits(), Ordering::Relaxed);
     DEBT.store(0, Ordering::Relaxed);
-    BURST.store(burst().wrapping_add(1), Ordering::Release);
+    // Not 0, which stands for none.
+    BURST.store(burst().wrapping_add(1).max(1), Ordering::Release);
     let began = Instant::now();
-    WANTED.store(true, Ordering::Release);
+    want(true);
     if burst::BY_JOB {
         postponed_job::request();
     } else {
         gate::open();
     }
-    let mut ended = shared.wait(LENGTH);
-    // What the hooks took comes on top, a few times at most: the program goes on meanwhile.
-    for _ in 0..4 {
-        let owed = LENGTH + Duration::from_nanos(DEBT.load(Ordering::Relaxed));
-        let left = owed.saturating_sub(began.elapsed());
-        if ended || left < Duration::from_micros(10) {
-            break;
-        }
-        ended = shared.wait(left.min(LENGTH * 10));
-    }
-    WANTED.store(false, Ordering::Release);
-    let length = began.elapsed().saturating_sub(Duration::from_nanos(DEBT.load(Ordering::Relaxed)));
+    let ended = shared.wait(LENGTH);
+    want(false);
+    let took = began.elapsed();
+    let debt = DEBT.load(Ordering::Relaxed).saturating_sub(burst::unseen());
+    SPENT.fetch_add(debt, Ordering::Relaxed);
+    let ran = (took.as_nanos() as u64).saturating_sub(debt).min(u64::from(u32::MAX));
+    ENDED.store((u64::from(burst()) << 32) | ran, Ordering::Release);
     if burst::BY_JOB && burst::is_added() {
         postponed_job::request();
     }
-    (length.as_secs_f64(), ended)
+    (took.as_secs_f64(), ended)
 }
 
 /// Asks the system not to wake this thread late in order to save energy.
