@@ -70,8 +70,8 @@ RSpec.describe Memprof::Web::Export do
     line = "/malloc/1/line?#{URI.encode_www_form(at: location)}"
     others = %w[/heaps /diff?a=1&b=2 /diff/objects?a=1&b=2 /diff/flame?a=1&b=2 /diff/interface?a=1&b=2
       /verdict?dumps=1,2 /library /live /live/memory /live/agent /live/requests
-      /tracked/1 /tracked/1/flame /tracked/2/diff?before=1 /boots/1 /boots/1/flame /traces/1 /traces/1/requests/2
-      /malloc/1 /malloc/1/flame]
+      /tracked/1 /tracked/1/flame /tracked/2/diff?before=1 /boots/1 /boots/1/flame /traces/1
+      /traces/1/requests/2 /malloc/1 /malloc/1/flame]
     [*of_heap, line, *others]
   end
 
