@@ -51,7 +51,22 @@ RSpec.describe Memprof::CLI::Targets do
     expect(old.stdout).to include("Memprof Uploader")
     without = run_memprof("--limit", "1")
     expect([without.stderr, without.status.exitstatus])
-      .to eq(["memprof: invalid option: --limit; see `memprof --help`\n", 2])
+      .to eq(["memprof: TARGET, a PID or a file, is missing; see `memprof --help`\n", 2])
+  end
+
+  it "says what a command line of options lacks" do
+    missing = "TARGET, a PID or a file, is missing"
+    refused = {
+      %w[--limit 1] => missing, %w[--limit=1] => missing, %w[--json] => missing, %w[--lim 1] => missing,
+      %w[-f json] => missing, %w[-fjson] => missing,
+      %w[--json no.memprof] => "cannot read no.memprof: no such file",
+      %w[--json leaks] => "leaks must come before its options",
+      %w[--lmit 1] => "invalid option: --lmit (did you mean --limit?)",
+      %w[--after-boot] => "invalid option: --after-boot", %w[-] => "invalid option: -"
+    }
+    refused.each do |arguments, message|
+      expect(described_class.refusal(arguments).delete_suffix("; see `memprof --help`")).to eq(message)
+    end
   end
 
   it "is what the command does without a verb" do
