@@ -78,6 +78,11 @@ module Memprof
         end
 
         def unknown_kind(path)
+          if File.extname(path) == ".rb"
+            return "#{path} is a Ruby program; `memprof run #{Suggestion.word(path)}` shows what it " \
+                   "allocates and retains"
+          end
+
           head = File.file?(path) && File.binread(path, SHOWN).to_s
           found = head ? "it begins with \"#{Printable.line(head)}\"" : "it is not a regular file"
           found = "it is empty" if head == ""

@@ -26,10 +26,12 @@ RSpec.describe Memprof::CLI::Targets do
 
   it "refuses what it cannot answer about" do
     File.write("app.rb", "puts 1\n")
+    File.write("app.txt", "puts 1\n")
     File.write("empty", "")
     File.binwrite("core.1", "\x7fELF")
     refused = {
-      ["app.rb"] => /\Aunknown kind of file: app\.rb \(it begins with "puts 1\\n"\); expected one of: a /,
+      ["app.rb"] => "app.rb is a Ruby program; `memprof run app.rb` shows what it allocates and retains",
+      ["app.txt"] => /\Aunknown kind of file: app\.txt \(it begins with "puts 1\\n"\); expected one of: a /,
       ["empty"] => /\Aunknown kind of file: empty \(it is empty\); expected one of: a heap dump, a core/,
       ["/dev/null"] => %r{\Aunknown kind of file: /dev/null \(it is not a regular file\); expected one of: },
       ["./no.json"] => "cannot read ./no.json: no such file",
