@@ -83,8 +83,10 @@ module Memprof
     def self.start_option(arguments, terminal)
       return Compat::Uploader.new(terminal).start(arguments) if Compat::Uploader.options?(arguments)
 
+      return command("help", terminal).start([]) if arguments.intersect?(%w[-h --help])
+
       found = Targets.verb_behind_options(arguments)
-      raise UsageError, "invalid option: #{arguments.first}; see `memprof --help`" unless found
+      raise UsageError, Targets.refusal(arguments) unless found
 
       command(found, terminal).start(arguments)
     end
