@@ -73,7 +73,10 @@ module Memprof
         @duration = Clock.now - @began
         @gc_time = gc_time_since(@gc_began)
         Unit.ended(self)
-        @objects, @bytes = objects, bytes unless @shared
+        return self if @shared
+
+        @objects = objects
+        @bytes = bytes
         self
       end
 
