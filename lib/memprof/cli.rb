@@ -42,7 +42,7 @@ module Memprof
     VERBS.each { |verb, name| autoload(name, "#{__dir__}/#{OLD.fetch(verb, "cli/#{verb}")}") }
     # The building blocks of the commands.
     {
-      Arrival: "arrival", Attachment: "attachment", BootPage: "boot_page",
+      AgentNotes: "agent_notes", Arrival: "arrival", Attachment: "attachment", BootPage: "boot_page",
       Command: "command", Comparing: "comparing",
       ComparisonOptions: "comparison_options", Defaults: "defaults", DumpSeries: "dump_series",
       Dumping: "dumping", ExitStatus: "exit_status", Flag: "flag", Flags: "flags",
