@@ -88,9 +88,12 @@ task "docs:reference" do
   Documents::Reference.pages.each { |page, text| File.write(page, text) }
 end
 
-desc "List long sentences, inversions and replaced words in the documents (PAGE=docs/cli.md for one page)"
+desc "Count words, and list long sentences, inversions and replaced words (PAGE=docs/cli.md for one page)"
 task "docs:words" do
   require_relative "../spec/support/documents/words"
-  pages = ENV["PAGE"] ? [ENV["PAGE"]] : DocumentedOutput::PAGES
-  puts(pages.flat_map { |page| Documents::Words.findings(File.expand_path(page)) })
+  pages = (ENV["PAGE"] ? [ENV["PAGE"]] : DocumentedOutput::PAGES).map { |page| File.expand_path(page) }
+  puts(pages.flat_map { |page| Documents::Words.findings(page) })
+  counts = Documents::Words.counts(pages)
+  counts.sort_by(&:last).each { |page, words| puts(format("%6d  %s", words, page)) }
+  puts(format("%6d  in all, at most %d", counts.values.sum, Documents::Words::MOST)) unless ENV["PAGE"]
 end

@@ -85,6 +85,13 @@ RSpec.describe "The documents" do
     end
   end
 
+  it "are short enough to be read: rake docs:words counts them" do
+    counts = Documents::Words.counts(Dir[File.join(Documents::ROOT, "{README.md,docs/*.md}")])
+    longest = counts.max_by(5, &:last).map { |page, words| "#{page}: #{words}" }.join(", ")
+    all = counts.values.sum
+    expect(all).to be <= Documents::Words::MOST, "#{all} words; longest: #{longest}"
+  end
+
   it "are read by sentence, without code and tables" do
     page = <<~MARKDOWN
       # What is it?

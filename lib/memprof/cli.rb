@@ -42,7 +42,7 @@ module Memprof
     VERBS.each { |verb, name| autoload(name, "#{__dir__}/#{OLD.fetch(verb, "cli/#{verb}")}") }
     # The building blocks of the commands.
     {
-      Arrival: "arrival", Attachment: "attachment", BootPage: "boot_page",
+      AgentNotes: "agent_notes", Arrival: "arrival", Attachment: "attachment", BootPage: "boot_page",
       Command: "command", Comparing: "comparing",
       ComparisonOptions: "comparison_options", Defaults: "defaults", DumpSeries: "dump_series",
       Dumping: "dumping", ExitStatus: "exit_status", Flag: "flag", Flags: "flags",
@@ -83,8 +83,10 @@ module Memprof
     def self.start_option(arguments, terminal)
       return Compat::Uploader.new(terminal).start(arguments) if Compat::Uploader.options?(arguments)
 
+      return command("help", terminal).start([]) if arguments.intersect?(%w[-h --help])
+
       found = Targets.verb_behind_options(arguments)
-      raise UsageError, "invalid option: #{arguments.first}; see `memprof --help`" unless found
+      raise UsageError, Targets.refusal(arguments) unless found
 
       command(found, terminal).start(arguments)
     end

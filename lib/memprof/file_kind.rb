@@ -51,6 +51,8 @@ module Memprof
       # The verb whose answer people usually want first.
       def first_verb(kind) = kind == :heap ? "leaks" : SHOWN.fetch(kind).last
 
+      def first_verbs = SHOWN.keys.map { |kind| first_verb(kind) }.uniq
+
       private
 
       def of_text(head)

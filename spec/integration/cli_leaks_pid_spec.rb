@@ -25,8 +25,9 @@ RSpec.describe "memprof leaks PID" do
       **options)
   end
 
-  def found(*arguments)
-    result = leaks("--json", *arguments)
+  def found(*arguments) = groups_of(leaks("--json", *arguments))
+
+  def groups_of(result)
     expect(result.status.exitstatus).to eq(0), result.stderr
     expect(JSONSchema.of("leaks").faults(JSON.parse(result.stdout))).to eq([])
     JSON.parse(result.stdout, symbolize_names: true).fetch(:groups)
@@ -55,11 +56,17 @@ RSpec.describe "memprof leaks PID" do
     expect(dumps.map { |path| File.binread(path) }.join).not_to include("secret")
   end
 
-  it "names the line where memprof/signal is loaded" do
+  it "names the line where memprof/signal is loaded, and what an agent there knows" do
     File.write("app.rb", leaking)
-    program = [RbConfig.ruby, "-I#{ChildRuby::LIB}", "-rmemprof/signal", "app.rb"]
-    plain_program("", *program, env: { "MEMPROF_DIR" => Dir.pwd }) do |pid, _|
-      group, = found(pid)
+    program = [RbConfig.ruby, "-I#{ChildRuby::LIB}", "-rmemprof/signal", "-rmemprof/agent", "app.rb"]
+    env = { "MEMPROF_DIR" => Dir.pwd, "XDG_STATE_HOME" => Dir.pwd,
+            "MEMPROF_AGENT" => "interval=0.2,budget=1,logger=none,profiles=#{Dir.pwd}/profiles" }
+    plain_program("", *program, env: env) do |pid, _|
+      eventually("a profile") { Dir.glob("profiles/*.pb.gz").any? }
+      result = leaks("--json", pid)
+      expect(result.stderr).to match(/^memprof: process #{pid} runs memprof's agent; in the \d.* live/)
+        .and match(%r{^each interval is .*: #{Dir.pwd}/profiles/memprof-.*-#{pid}\.pb\.gz$})
+      group, = groups_of(result)
       finding = group[:findings].first
       expect([finding[:class], holder(finding)]).to eq(["Note", "NOTES -> Hash[*] -> Array[*]"])
       expect(finding[:lines].first).to include(line: 7, class: "Note", own: true)

@@ -29,8 +29,8 @@ RSpec.describe "The JSON schemas of docs/schemas/" do
   it "are valid, of draft 2020-12, and say of open keys what they are" do
     paths = Dir[File.join(ChildRuby::ROOT, "docs/schemas/*.json")]
     expect(paths.map { |path| File.basename(path, ".json") })
-      .to match_array(%w[boot check diff dups histogram leaks malloc memory path query show slots top trace
-        tree])
+      .to match_array(%w[boot check core diff dups histogram leaks malloc memory path query run show slots
+        stack stats subset top trace tree])
     paths.each do |path|
       schema = JSON.parse(File.read(path))
       expect(schema).to include("title" => /--json/,
@@ -82,6 +82,29 @@ RSpec.describe "The JSON schemas of docs/schemas/" do
     expect(faults("slots", answer("slots", dump))).to eq([])
   end
 
+  it "fit summaries and parts of a heap" do
+    expect(faults("stats", answer("stats", dump))).to eq([])
+    steps = ["--class", "Session", "--valid", "--out-degree"]
+    expect(faults("subset", answer("subset", dump), answer("subset", *steps, dump))).to eq([])
+  end
+
+  it "fit the stacks and the blocks of a process" do
+    skip "processes are copied on Linux" unless RUBY_PLATFORM.include?("linux")
+    skip "needs root, or the permission to trace any process" unless Process.euid.zero?
+    IO.popen([RbConfig.ruby, "-e", <<~RUBY], "r+") do |io|
+      Thread.new { sleep }
+      Fiber.new { Fiber.yield }.resume
+      puts "ready"
+      $stdout.flush
+      $stdin.read
+    RUBY
+      io.gets
+      expect(faults("stack", answer("stack", io.pid.to_s))).to eq([])
+      expect(faults("core", answer("core", io.pid.to_s))).to eq([])
+      io.close_write
+    end
+  end
+
   it "fit comparisons of dumps" do
     expect(faults("diff", answer("diff", *dumps), answer("diff", "--by=site", *dumps.first(2)))).to eq([])
   end
@@ -106,7 +129,16 @@ RSpec.describe "The JSON schemas of docs/schemas/" do
 
   it "fit a boot" do
     boot = run_memprof("boot", "--json", "--", RbConfig.ruby, "-e", "require 'json'")
-    expect(faults("boot", JSON.parse(boot.stdout, max_nesting: false))).to eq([])
+    required = run_memprof("require", "--json", "json")
+    answers = [boot, required].map { |result| JSON.parse(result.stdout, max_nesting: false) }
+    expect(faults("boot", *answers)).to eq([])
+  end
+
+  it "fit reports of a command" do
+    report = Memprof.report(peak: true, stack: 2) { Array.new(10) { +"x" } }
+    expect(faults("run", JSON.parse(report.to_json))).to eq([])
+    run = run_memprof("run", "--json", "--", RbConfig.ruby, "-e", "KEPT = Array.new(10) { 'x' }")
+    expect(faults("run", JSON.parse(run.stdout))).to eq([])
   end
 
   it "fit comparisons of reports" do

@@ -18,7 +18,8 @@ RSpec.describe "memprof" do
     {
       "without a command" => [[], /no command given; see `memprof --help`/],
       "with an unknown command" => [%w[dance], /unknown command "dance"; see `memprof --help`/],
-      "with an option and no command" => [%w[--frmat=json], /invalid option: --frmat=json; see/],
+      "with an option and no command" => [%w[--frmat=json],
+        /invalid option: --frmat=json \(did you mean --format\?\); see/],
       "with a misspelled command" => [%w[leeks], /unknown command "leeks" \(did you mean leaks\?\);/],
       "with an impossible size" => [%w[malloc --min-size 5GiB x],
         /invalid --min-size "5GiB"; expected a size between/],

@@ -13,7 +13,7 @@ module WhichRubies
       integration/hostile_{attach,dumps,pids,sockets}_spec.rb
       integration/{agent_leaks,examples,foreign_processes,json_schemas,mcp,native_gem,problem_matcher}_spec.rb
       integration/{random_signals,sidecar,unwritable,verdict}_spec.rb
-      memprof/{file_kind,library,output,paths}_spec.rb
+      memprof/{file_kind,library,output,paths}_spec.rb memprof/rails/{arguments,routes}_spec.rb
       memprof/{mcp,web}/** memprof/agent/{trends,receivers}/**
       memprof/compat/{chap,filter,uploader}_spec.rb memprof/compat/memdump/**
       memprof/dump/{file_system,options,target}_spec.rb memprof/rspec/{costly_examples,stability}_spec.rb

@@ -13,13 +13,13 @@ module Memprof
       private_constant :NAME, :SUBDIRECTORY
 
       # Below XDG_STATE_HOME, or in the directory for temporary files.
-      def self.default(env = ENV)
+      def self.default(env = ENV, uid: Process.euid)
         state = env["XDG_STATE_HOME"].to_s
         return File.join(state, NAME, SUBDIRECTORY) if state.start_with?("/")
 
         temporary = env["TMPDIR"].to_s
         temporary = Etc.systmpdir || "/tmp" unless temporary.start_with?("/")
-        File.join(temporary, "#{NAME}-#{SUBDIRECTORY}-#{Process.euid}")
+        File.join(temporary, "#{NAME}-#{SUBDIRECTORY}-#{uid}")
       end
 
       attr_reader :path

@@ -23,8 +23,9 @@ module Memprof
       FRESH = 1
       QUANTILES = [0.5, 0.95, 0.99].freeze
       WORK = {
-        objects: ["allocated_objects", "objects", "objects allocated, where they were counted"],
-        bytes: ["allocated_bytes", "bytes", "bytes allocated, where they were counted"],
+        counted: ["counted", "runs", "runs whose objects were counted, as no other ran at the same time"],
+        objects: ["allocated_objects", "objects", "objects allocated by the counted runs"],
+        bytes: ["allocated_bytes", "bytes", "bytes of their slots, without memory by malloc"],
         gc_time: ["gc_seconds", "seconds", "GC time, where it was measured"],
         sql: ["sql_queries", "queries", "SQL queries, where they were counted"]
       }.freeze
@@ -77,10 +78,11 @@ module Memprof
 
       def garbage
         stat = GC.stat
+        time = GC.total_time / 1e9 if GC.measure_total_time
         runs = %i[minor major].map { |kind| [{ "kind" => kind.to_s }, stat[:"#{kind}_gc_count"]] }
         [
           counter("gc_runs", "runs", "Garbage collections.", runs),
-          counter("gc_seconds", "seconds", "Time spent in garbage collection.", stat[:time]&.fdiv(1000))
+          counter("gc_seconds", "seconds", "Time spent in garbage collection.", time)
         ]
       end
 

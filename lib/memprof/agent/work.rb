@@ -6,7 +6,7 @@ require_relative "../printable"
 module Memprof
   module Agent
     # Counts what each controller action and each job class has done in this process: runs, seconds, objects,
-    # bytes, GC. The number of names is bounded; further ones are counted as "other".
+    # bytes, GC, queries. The number of names is bounded; further ones are counted as "other".
     #
     # @api private
     module Work
@@ -16,7 +16,7 @@ module Memprof
       OTHER = "other"
       # Characters of a name.
       LONGEST = 200
-      AMOUNTS = %i[objects bytes retained gc_time sql].freeze
+      AMOUNTS = %i[objects bytes gc_time sql].freeze
       private_constant :LONGEST, :AMOUNTS
 
       # Durations by size. Each bucket is 2^(1/4) times as wide as the one before, and its middle stands for
@@ -61,14 +61,15 @@ module Memprof
         end
       end
 
-      # One name: its number of runs, and sums. A sum is nil until a run has measured it.
+      # One name: its number of runs, and sums. A sum is nil until a run has measured it. `counted` is the
+      # number of runs whose objects are known, and so in the sum.
       class Row
-        attr_reader :kind, :name, :count, :duration, *AMOUNTS
+        attr_reader :kind, :name, :count, :counted, :duration, *AMOUNTS
 
         def initialize(kind, name)
           @kind = kind
           @name = name
-          @count = 0
+          @count = @counted = 0
           @duration = 0.0
           @durations = Durations.new
         end
@@ -82,9 +83,9 @@ module Memprof
           @count += 1
           @duration += duration
           @durations.add(duration)
+          @counted += 1 if amounts[:objects]
           @objects = sum(@objects, amounts[:objects])
           @bytes = sum(@bytes, amounts[:bytes])
-          @retained = sum(@retained, amounts[:retained])
           @gc_time = sum(@gc_time, amounts[:gc_time])
           @sql = sum(@sql, amounts[:sql])
         end
@@ -106,17 +107,16 @@ module Memprof
         # @param name [String] as `"PagesController#show"`, or the class of the job
         # @param duration [Numeric] seconds
         # @param objects [Integer, nil] objects allocated
-        # @param bytes [Integer, nil] their bytes
+        # @param bytes [Integer, nil] bytes of their slots
         # @param gc_time [Numeric, nil] seconds
         # @param sql [Integer, nil] number of queries
-        # @param retained [Integer, nil] objects that were alive at the end
         # @return [nil]
-        def record(kind:, name:, duration:, objects: nil, bytes: nil, gc_time: nil, sql: nil, retained: nil)
+        def record(kind:, name:, duration:, objects: nil, bytes: nil, gc_time: nil, sql: nil)
           unless KINDS.include?(kind)
             raise ArgumentError, "invalid kind #{kind.inspect}; expected :action or :job"
           end
 
-          amounts = { objects: objects, bytes: bytes, gc_time: gc_time, sql: sql, retained: retained }
+          amounts = { objects: objects, bytes: bytes, gc_time: gc_time, sql: sql }
           @lock.synchronize { row(kind, name).add([duration.to_f, 0.0].max, amounts) }
           nil
         end

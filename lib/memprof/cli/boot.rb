@@ -14,9 +14,8 @@ module Memprof
       DETAILS = <<~TEXT
         Runs COMMAND, any Ruby program. When it ends, memprof prints a tree of its
         requires, the largest first: the bytes and objects that each file allocated and
-        that are live after a GC, its code (instruction sequences), the growth of the
-        RSS, and time. Total includes the files that a file requires in turn; Self does
-        not.
+        that survive a GC, its code (instruction sequences), RSS growth, and time. Total
+        includes the files that a file requires in turn; Self does not.
 
         Without COMMAND memprof boots the Rails app (`bundle exec rails runner 1`). If
         there is none, it requires the gems of the Gemfile.

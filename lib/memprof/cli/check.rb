@@ -23,8 +23,9 @@ module Memprof
         With --update the command's runs become the baseline, and nothing is compared.
 
         The command's own output goes to stderr. If the command fails, memprof exits
-        with its status, and compares and writes nothing. If the command runs another
-        Ruby, as rake runs rspec, memprof compares the process that allocated most.
+        with its status without comparing or writing anything. If the command runs
+        another Ruby, as rake runs rspec, memprof compares the process that allocated
+        most.
 
         Examples:
           memprof check --baseline memory.json --update -- rake spec

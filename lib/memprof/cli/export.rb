@@ -31,10 +31,10 @@ module Memprof
         .html, .folded, .csv, .references.csv, .jsonl. A - for OUT is stdout.
 
         A file whose name ends in report.html (--format report) is for a ticket: one
-        page without scripts that has the verdict, tables and a flame graph, of at most
-        2 MiB. Two or three dumps are compared. FILE may also be what memprof web
-        shows: a recording of malloc, a JSON report, requires, traced requests.
-        Contents of strings are left out, unless you give --show-contents.
+        page of at most 2 MiB, without scripts, with the verdict, tables and a flame
+        graph. Two or three dumps are compared, and two JSON reports. FILE may also be
+        what memprof web shows: a recording of malloc, a JSON report, requires, traced
+        requests. Contents of strings are left out, unless you give --show-contents.
 
         Formats for viewers get the objects that retain the most memory, as many as the
         viewer can handle. The other formats get all objects.

@@ -14,7 +14,7 @@ module Memprof
       DETAILS = <<~TEXT
         Retained size adds up the retained sizes of the group's objects and counts each
         byte once: if one object of the group retains another, only the outer one
-        counts. --exact also counts what several of them retain only together.
+        counts. --exact adds memory freed only when several of them go together.
 
         WHAT is one of #{BY.first(8).join(", ")},
         #{BY.drop(8).join(", ")}.

@@ -134,6 +134,7 @@ module Memprof
         @options[:no_index] = true # each dump is read once, and its index is larger than the dump
         watch = Watch.new(targets, @terminal, seconds: option(:for),
           values: @options[:contents], room: !@options[:force_copy], attach: @options.fetch(:attach, false))
+        watch.groups.each { |group| say_agents(group) }
         watch.run { watch.groups.each { |group| preview(group) } }
         groups = watch.groups.filter_map { |group| judged(group) }
         groups = groups.map { |group, answer| with_blocks(watch, group, answer) }
@@ -141,6 +142,12 @@ module Memprof
 
         unknown = (watch.groups - groups.map(&:first)).any? { |group| watch.asked_for?(group) }
         exit_status(present_groups(groups), groups.map(&:last), unknown: unknown)
+      end
+
+      # What agents of its processes know already.
+      def say_agents(group)
+        lines = AgentNotes.of(group.targets)
+        @terminal.warn(*lines) if lines.any?
       end
 
       # The verdict on a group; nil if all its processes have ended.

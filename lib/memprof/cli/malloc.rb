@@ -24,13 +24,13 @@ module Memprof
         FILE is a recording that `memprof run --malloc` or Memprof::Malloc.record wrote.
         memprof shows which lines had allocated the live memory at the peak and at the
         end, which made the most calls and the most temporary blocks, sizes, and memory
-        over time. The process may still run, or may have been killed. --tree shows call
-        stacks instead, from the outermost frame down, --callers from the allocating
-        line to its callers. --functions lists functions by what they allocated, with
-        and without callees; --function shows the callers and callees of one.
-        --format exports it to heaptrack (heaptrack_print FILE), Massif (ms_print FILE),
-        flame graph scripts (collapsed), speedscope, the Firefox Profiler or pprof.
-        With LATER, another recording, it shows what changed, by location.
+        over time. The process may still be running, or may have been killed. --tree
+        shows call stacks instead, from the outermost frame down, --callers from the
+        allocating line to its callers. --functions lists functions by what they
+        allocated, with and without callees; --function shows the callers and callees of
+        one. --format exports it to heaptrack (heaptrack_print FILE), Massif (ms_print
+        FILE), flame graph scripts (collapsed), speedscope, the Firefox Profiler or
+        pprof. With LATER, another recording, it shows what changed, by location.
 
         Examples:
           memprof malloc -- rake import

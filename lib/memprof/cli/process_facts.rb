@@ -68,6 +68,11 @@ module Memprof
         [first]
       end
 
+      # Whether one of its threads has this name.
+      def thread?(name)
+        Dir.glob("#{@directory}/task/*/comm").any? { |path| comm(path) == name }
+      end
+
       def zombie? = status("State").to_s.start_with?("Z")
 
       # Stopped by SIGSTOP or a terminal, not by a debugger.
@@ -144,6 +149,12 @@ module Memprof
         directory == "/" ? program : directory
       rescue SystemCallError
         program
+      end
+
+      def comm(path)
+        File.binread(path).chomp
+      rescue SystemCallError
+        nil # the thread has ended
       end
 
       # The name in parentheses may contain anything, even parentheses.

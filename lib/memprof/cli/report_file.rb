@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../check/comparison"
 require_relative "../file_kind"
 require_relative "../mcp"
 require_relative "scratch"
@@ -33,13 +34,18 @@ module Memprof
         ExitStatus::DONE
       end
 
-      # Dumps are compared; a report is about one of the other files.
+      # Dumps are compared, and two reports; a page is about one of the other files.
       def kinds_of(files)
         kinds = files.map { |file| FileKind.of(file) || unknown_kind(file) }
         dumps = kinds.all? { |kind| %i[heap core].include?(kind) }
-        return kinds if files.one? || (dumps && files.size <= MOST_DUMPS)
+        return kinds if files.one? || (dumps && files.size <= MOST_DUMPS) || two_reports?(files)
 
-        raise UsageError, "a report compares at most #{MOST_DUMPS} heap dumps, or is about one other file"
+        raise UsageError,
+          "a report compares at most #{MOST_DUMPS} heap dumps or two JSON reports, or is about one other file"
+      end
+
+      def two_reports?(files)
+        files.size == 2 && files.all? { |file| Memprof::Check::Comparison.report?(file) }
       end
 
       def unknown_kind(file)

@@ -40,10 +40,10 @@ module Memprof
 
         With --malloc memprof writes recordings of malloc instead of reports: the first
         Ruby process writes to FILE (--output), every other one to FILE with its process
-        id. Each allocation has up to 64 calling frames (--stack), with --native also
-        native ones. --sample-bytes records samples only, at a fraction of
-        the cost; memprof then shows estimates. Programs other than Ruby are recorded
-        with native frames. `memprof malloc FILE` and `memprof web FILE` show
+        id. Each allocation has up to 64 calling frames (--stack); --native includes
+        native frames. --sample-bytes records only a sample, at a fraction of the cost,
+        and memprof shows estimates. Programs other than Ruby are recorded with native
+        frames. `memprof malloc FILE` and `memprof web FILE` show
         recordings. With --addresses, `memprof core --recording FILE CORE` shows which
         line allocated each block of a core file.
 

@@ -19,7 +19,8 @@ module Memprof
       attr_reader :pid
 
       # `inner_pid` is its process id as the process itself sees it.
-      def_delegators :@facts, :stopped?, :threads, :inner_pid, :resident, :address_space, :code
+      def_delegators :@facts, :stopped?, :threads, :inner_pid, :resident, :address_space, :code, :environment,
+        :uid
 
       def initialize(pid)
         @pid = pid
@@ -106,14 +107,30 @@ module Memprof
         entries.select { |entry| ours?(entry.stat) }
       end
 
+      # Whether it runs {Memprof::Agent}, by the name of that thread.
+      def agent? = @facts.thread?("memprof agent")
+
+      # What is in a directory that the process names and has created itself: files, or directories.
+      def created(directory, pattern)
+        @facts.files.entries(directory, pattern).select do |entry|
+          stat = entry.stat
+          stat && (stat.file? || stat.directory?) && own?(stat)
+        end
+      end
+
+      # Opens such a file.
+      def open(entry)
+        entry.open { |file| yield(file) if own?(file.stat) }
+      end
+
       # Whether a file was written by the process itself.
       def ours?(stat)
-        return false unless stat&.file?
-
-        @facts.uid.nil? || stat.uid == @facts.uid
+        !stat.nil? && stat.file? && own?(stat)
       end
 
       private
+
+      def own?(stat) = @facts.uid.nil? || stat.uid == @facts.uid
 
       # The process may have changed the environment that it was started with.
       def directories

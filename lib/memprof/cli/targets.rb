@@ -6,7 +6,8 @@ module Memprof
     module Targets
       PID = /\A\d+\z/
       SHOWN = 20 # bytes of an unknown file
-      private_constant :PID, :SHOWN
+      HELP = "; see `memprof --help`"
+      private_constant :PID, :SHOWN, :HELP
 
       class << self
         # The verb for a command line that begins with a PID or a file; nil if it begins with neither.
@@ -21,11 +22,42 @@ module Memprof
 
         # The verb for a command line that ends with a PID or a file.
         def verb_behind_options(arguments)
-          takes_value = Flags::TABLE.any? { |flag| flag.value && flag.names.include?(arguments[-2]) }
-          verb(arguments.last(1)) unless takes_value
+          verb(arguments.last(1)) if ends_with_word?(arguments)
+        end
+
+        # The error of a command line that begins with an option and has no target.
+        def refusal(arguments)
+          option = arguments.first[/\A(?:--[\w-]+|-\w)/]
+          return "invalid option: #{arguments.first}#{near(option)}#{HELP}" unless option && takes?(option)
+          return "TARGET, a PID or a file, is missing#{HELP}" unless ends_with_word?(arguments)
+
+          word = arguments.last
+          return "#{word} must come before its options#{HELP}" if VERBS.key?(word)
+
+          "cannot read #{word}: no such file"
         end
 
         private
+
+        # Whether the last argument is neither an option nor the value of one.
+        def ends_with_word?(arguments)
+          return false if arguments.last.start_with?("-")
+
+          Flags::TABLE.none? { |flag| flag.value && flag.names.any? { |name| named?(name, arguments[-2]) } }
+        end
+
+        def takes?(option) = names.any? { |name| named?(name, option) }
+
+        # Whether a word is the name of an option, or an abbreviation.
+        def named?(name, word) = name == word || (word.to_s.match?(/\A--\w/) && name.start_with?(word))
+
+        def near(option) = option ? Suggestion.of(option, names.grep(/\A--/)) : ""
+
+        # Names of the options that the verbs of targets take.
+        def names
+          require_relative "../file_kind"
+          FileKind.first_verbs.flat_map { |verb| Flags.of(verb) }.flat_map(&:names).uniq
+        end
 
         def of_files(files)
           require_relative "../file_kind"
@@ -46,6 +78,11 @@ module Memprof
         end
 
         def unknown_kind(path)
+          if File.extname(path) == ".rb"
+            return "#{path} is a Ruby program; `memprof run #{Suggestion.word(path)}` shows what it " \
+                   "allocates and retains"
+          end
+
           head = File.file?(path) && File.binread(path, SHOWN).to_s
           found = head ? "it begins with \"#{Printable.line(head)}\"" : "it is not a regular file"
           found = "it is empty" if head == ""

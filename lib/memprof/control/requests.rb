@@ -56,7 +56,7 @@ module Memprof
       def ping = { pid: Process.pid, memprof: VERSION, ruby: RUBY_DESCRIPTION, tracking: Memprof.running? }
 
       # Nil if no agent is running.
-      def agent = defined?(Memprof::Agent) && Memprof::Agent.running? ? Memprof::Agent.state : nil
+      def agent = defined?(Memprof::Agent.running?) && Memprof::Agent.running? ? Memprof::Agent.state : nil
 
       def start(request, client)
         options = { sample: request["sample"], stack: request["stack"] }.compact

@@ -1,13 +1,15 @@
 # frozen_string_literal: true
 
 require_relative "../after_fork"
+require_relative "../agent/notifications"
 require_relative "../clock"
+require_relative "slot_bytes"
 
 module Memprof
   module Rails
-    # The cost of one action or job. Ruby counts objects per process, so they are known only if no other
-    # action or job ran in the process at any time in between; otherwise they are nil. GC pauses all threads,
-    # so its time is always known.
+    # The cost of one action or job. Ruby counts objects per process, so they and their bytes are known only
+    # if no other action or job ran in the process at any time in between; otherwise they are nil. GC pauses
+    # all threads, so its time is known wherever Ruby measures it.
     class Unit
       @lock = Mutex.new
       @running = {}.compare_by_identity
@@ -36,7 +38,7 @@ module Memprof
 
       AfterFork.register(self)
 
-      attr_reader :duration, :objects, :gc_time, :sql
+      attr_reader :duration, :objects, :bytes, :gc_time, :sql
 
       def initialize(outer)
         @outer = outer
@@ -56,7 +58,8 @@ module Memprof
 
       def begin
         @began = Clock.now
-        @gc_began = GC.stat(:time)
+        @gc_began = gc_now
+        @bytes_began = SlotBytes.total
         @objects_began = GC.stat(:total_allocated_objects)
         self
       end
@@ -66,17 +69,32 @@ module Memprof
 
       def finish
         objects = GC.stat(:total_allocated_objects) - @objects_began
+        bytes = @bytes_began && (SlotBytes.total - @bytes_began)
         @duration = Clock.now - @began
-        @gc_time = (GC.stat(:time) - @gc_began) / 1000.0
+        @gc_time = gc_time_since(@gc_began)
         Unit.ended(self)
-        @objects = objects unless @shared
+        return self if @shared
+
+        @objects = objects
+        @bytes = bytes
         self
       end
 
       # `sql` is nil if queries are not counted.
       def record(kind, name, sql:)
-        Agent::Work.record(kind: kind, name: name, duration: duration, objects: objects, gc_time: gc_time,
-          sql: sql)
+        amounts = { duration: duration, objects: objects, bytes: bytes, gc_time: gc_time, sql: sql }
+        Agent::Work.record(kind: kind, name: name, **amounts)
+        Agent::Notifications.publish(kind.name, name: name, **amounts)
+      end
+
+      private
+
+      # Nanoseconds; nil if the program has told Ruby not to measure them.
+      def gc_now = GC.measure_total_time ? GC.total_time : nil
+
+      def gc_time_since(began)
+        now = gc_now
+        (now - began) / 1e9 if now && began
       end
     end
   end

@@ -33,8 +33,8 @@ module Memprof
       end
 
       def message
-        grown = @sites.size == 1 ? "1 site grew" : "#{@sites.size} sites grew"
-        grown += " over #{@runs}"
+        grown = @sites.size == 1 ? "1 site" : "#{@sites.size} sites"
+        grown += " still grew after #{@runs} runs"
         "expected block not to #{description}, but #{grown}\n#{SiteTable.of_growth(@sites)}".chomp
       end
 

@@ -39,7 +39,7 @@ module Memprof
 
       private
 
-      def command_line(verb, **options) = super(verb, record.path, **options)
+      def command_line(verb, *before, **options) = super(verb, *before, record.path, **options)
     end
   end
 end

@@ -50,7 +50,18 @@ module Memprof
       def pages
         entries = @heaps.to_a
         [*(compared(entries) if entries.size > 1), *(of_heap(entries.last) if entries.any?),
-          *@heaps.records.flat_map { |record| of_record(record) }]
+          *of_records(@heaps.records.to_a)]
+      end
+
+      # Two reports are compared; the page about the later one follows.
+      def of_records(records)
+        before, after = records
+        return records.flat_map { |record| of_record(record) } unless after
+
+        parameters = [{ id: after.id.to_s }, { "before" => before.id.to_s }]
+        compared = [page(:TrackedDiff, *parameters)]
+        compared << page(:TrackedFlame, *parameters) if records.all? { |record| record.content.stacks? }
+        [*compared, page(:Tracked, parameters.first)]
       end
 
       def compared(entries)

@@ -6,7 +6,7 @@ module Memprof
   class Web
     # A rendered page without what needs a server: links become text, forms and menus are left out.
     module Static
-      LEFT_OUT = %r{<(form|nav|button)\b.*?</\1>|<(div|p)\ class="flame-(?:tools|detail)".*?</\2>}mx
+      LEFT_OUT = %r{<(form|nav|button)\b.*?</\1>|<(div|p)\ class="flame-(?:tools|detail|others)".*?</\2>}mx
       TAG = %r{<(/?)(svg|a|h1|h2)\b([^>]*)>}
       # Attributes of pages that scripts read or links lead to.
       UNUSED = / (?:data-[\w-]+|href|id|aria-current|aria-sort)="[^"]*"/

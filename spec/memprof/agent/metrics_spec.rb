@@ -63,6 +63,7 @@ RSpec.describe Memprof::Agent::Metrics do
     of = ->(name) { families.find { |family| family.name == "memprof_#{name}" } }
     expect(of.("action_allocated_bytes").samples.sum(&:last)).to eq(5000)
     expect(of.("job_allocated_bytes")).to be_nil
+    expect(%w[action job].map { |kind| of.("#{kind}_counted").samples.sum(&:last) }).to eq([500, 0])
     counts = of.("job_duration_seconds").samples.select { |suffix, _, _| suffix == "_count" }
     expect(counts.size).to eq(Memprof::Agent::Work::NAMES + 1)
     expect(counts.sum(&:last)).to eq(500)

@@ -82,7 +82,7 @@ RSpec.describe "The settings of the agent" do
     text = File.read(File.expand_path("../../../docs/agent.md", __dir__))
     rows = settings::TABLE.each_value.map do |setting|
       default = setting.default.nil? ? "" : "`#{setting.default}`"
-      "| `#{setting.name}` | #{default} | #{setting.must} | #{setting.sentence} |\n"
+      "`#{setting.name}` | #{default} | #{setting.must} | #{setting.sentence}\n"
     end
     expect(text).to include(rows.join)
   end

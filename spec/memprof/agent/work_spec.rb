@@ -11,12 +11,11 @@ RSpec.describe Memprof::Agent::Work do
   end
 
   it "adds up the runs of a name" do
-    record("PagesController#show", duration: 0.25, objects: 10, bytes: 400, gc_time: 0.01, sql: 3,
-      retained: 1)
-    record("PagesController#show", duration: 0.5, objects: 5, bytes: 200, gc_time: 0.02, sql: 1, retained: 0)
+    record("PagesController#show", duration: 0.25, objects: 10, bytes: 400, gc_time: 0.01, sql: 3)
+    record("PagesController#show", duration: 0.5, objects: 5, bytes: 200, gc_time: 0.02, sql: 1)
     row = described_class.rows(:action).first
     expect(row).to have_attributes(kind: :action, name: "PagesController#show", count: 2, duration: 0.75,
-      objects: 15, bytes: 600, sql: 4, retained: 1)
+      objects: 15, bytes: 600, sql: 4)
     expect(row.gc_time).to be_within(1e-9).of(0.03)
     expect(described_class.rows(:job)).to eq([])
   end
@@ -25,6 +24,13 @@ RSpec.describe Memprof::Agent::Work do
     record("A", objects: 0)
     row = described_class.rows(:action).first
     expect(row).to have_attributes(objects: 0, bytes: nil, gc_time: nil, sql: nil)
+  end
+
+  it "knows how many runs were counted" do
+    [7, nil, 0].each { |objects| record("A", objects: objects) }
+    record("B")
+    rows = described_class.rows(:action).to_h { |row| [row.name, [row.count, row.counted, row.objects]] }
+    expect(rows).to eq("A" => [3, 2, 7], "B" => [1, 0, nil])
   end
 
   it "bounds the names, and none of its counts ever goes down" do

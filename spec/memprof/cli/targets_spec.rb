@@ -26,10 +26,12 @@ RSpec.describe Memprof::CLI::Targets do
 
   it "refuses what it cannot answer about" do
     File.write("app.rb", "puts 1\n")
+    File.write("app.txt", "puts 1\n")
     File.write("empty", "")
     File.binwrite("core.1", "\x7fELF")
     refused = {
-      ["app.rb"] => /\Aunknown kind of file: app\.rb \(it begins with "puts 1\\n"\); expected one of: a /,
+      ["app.rb"] => "app.rb is a Ruby program; `memprof run app.rb` shows what it allocates and retains",
+      ["app.txt"] => /\Aunknown kind of file: app\.txt \(it begins with "puts 1\\n"\); expected one of: a /,
       ["empty"] => /\Aunknown kind of file: empty \(it is empty\); expected one of: a heap dump, a core/,
       ["/dev/null"] => %r{\Aunknown kind of file: /dev/null \(it is not a regular file\); expected one of: },
       ["./no.json"] => "cannot read ./no.json: no such file",
@@ -51,7 +53,22 @@ RSpec.describe Memprof::CLI::Targets do
     expect(old.stdout).to include("Memprof Uploader")
     without = run_memprof("--limit", "1")
     expect([without.stderr, without.status.exitstatus])
-      .to eq(["memprof: invalid option: --limit; see `memprof --help`\n", 2])
+      .to eq(["memprof: TARGET, a PID or a file, is missing; see `memprof --help`\n", 2])
+  end
+
+  it "says what a command line of options lacks" do
+    missing = "TARGET, a PID or a file, is missing"
+    refused = {
+      %w[--limit 1] => missing, %w[--limit=1] => missing, %w[--json] => missing, %w[--lim 1] => missing,
+      %w[-f json] => missing, %w[-fjson] => missing,
+      %w[--json no.memprof] => "cannot read no.memprof: no such file",
+      %w[--json leaks] => "leaks must come before its options",
+      %w[--lmit 1] => "invalid option: --lmit (did you mean --limit?)",
+      %w[--after-boot] => "invalid option: --after-boot", %w[-] => "invalid option: -"
+    }
+    refused.each do |arguments, message|
+      expect(described_class.refusal(arguments).delete_suffix("; see `memprof --help`")).to eq(message)
+    end
   end
 
   it "is what the command does without a verb" do

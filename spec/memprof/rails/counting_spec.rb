@@ -53,6 +53,24 @@ RSpec.describe Memprof::Rails::Counting do
     expect(known).to eq(true => 1, nil => nil)
   end
 
+  it "publishes each run as an event" do
+    events = []
+    notifications = Module.new
+    notifications.define_singleton_method(:instrument) { |name, payload| events << [name, payload] }
+    stub_const("ActiveSupport::Notifications", notifications)
+    described_class.around(:job, -> { "MailJob" }) { Array.new(500) { Object.new } }
+    amounts = { duration: be > 0, objects: be >= 500, bytes: be_nil.or(be >= 20_000), gc_time: be >= 0 }
+    expect(events).to match([["job.memprof", { name: "MailJob", sql: be_nil.or(be(0)), **amounts }]])
+  end
+
+  it "is not disturbed by a subscriber that raises" do
+    notifications = Module.new
+    notifications.define_singleton_method(:instrument) { |*| raise "mistake" }
+    stub_const("ActiveSupport::Notifications", notifications)
+    expect(described_class.around(:job, -> { "MailJob" }) { 7 }).to eq(7)
+    expect(work.rows(:job).map(&:count)).to eq([1])
+  end
+
   it "does not count what has no name at its end" do
     expect(described_class.around(:job, -> {}) { 7 }).to eq(7)
     expect(work.rows(:job)).to be_empty

@@ -27,7 +27,7 @@ RSpec.describe Memprof::RSpec::LeakObjects do
     line = __LINE__ + 1
     block = -> { 2.times { $kept << Object.new } }
     expect { expect(&block).not_to leak_objects.over(8).runs }.to fail_with(<<~MESSAGE.chomp)
-      expected block not to leak objects over 8 runs, but 1 site grew over 48
+      expected block not to leak objects over 8 runs, but 1 site still grew after 48 runs
         Objects/run  Class   Allocated at
               +2.00  Object  spec/memprof/rspec/leak_objects_spec.rb:#{line}
         Object at spec/memprof/rspec/leak_objects_spec.rb:#{line} retained by $kept -> Array[*]
@@ -40,7 +40,7 @@ RSpec.describe Memprof::RSpec::LeakObjects do
   it "says which container grew, if no object was added" do
     $kept = { numbers: [] }
     expect { expect { $kept[:numbers] << 1 }.not_to leak_objects.over(8).runs }.to fail_with(<<~MESSAGE.chomp)
-      expected block not to leak objects over 8 runs, but 1 site grew over 48
+      expected block not to leak objects over 8 runs, but 1 site still grew after 48 runs
         Bytes/run  Class  Allocated at
              +8 B  Array  (before the first run)
         Array retained by $kept -> Hash[*]

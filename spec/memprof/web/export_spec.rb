@@ -30,9 +30,11 @@ RSpec.describe Memprof::Web::Export do
   before(:all) do
     Memprof::Web::Router.standard
     @directory = Dir.mktmpdir("memprof-export-")
-    files = %w[report.json boot.json requests.json app.malloc].map { |name| File.join(@directory, name) }
+    names = %w[report.json boot.json requests.json app.malloc later.json]
+    files = names.map { |name| File.join(@directory, name) }
     report = Memprof.report(stack: 8) { $made = Array.new(30) { |number| number.to_s * 9 } }
     File.write(files[0], report.to_json)
+    File.write(files[4], Memprof.report(stack: 8) { $made += Array.new(9, &:to_s) }.to_json)
     File.write(files[1], JSON.generate(boot))
     File.write(files[2], Array.new(3) { |number|
       "#{JSON.generate(request.merge(start: request[:start] + number * 1_000_000))}\n"
@@ -48,7 +50,7 @@ RSpec.describe Memprof::Web::Export do
       library: Memprof::Library.new(File.join(@directory, "library")))
     [1, 2].each { |number| heaps.add(cache_dump(number)) }
     heaps.each { |entry| entry.heap(patience: 120) }
-    files.zip(%i[tracked boot trace malloc]).each { |path, kind| heaps.records.add(path, kind) }
+    files.zip(%i[tracked boot trace malloc tracked]).each { |path, kind| heaps.records.add(path, kind) }
     @app = Memprof::Web.new(heaps: heaps, gate: WebBrowser::Open.new)
   end
 
@@ -68,8 +70,8 @@ RSpec.describe Memprof::Web::Export do
     line = "/malloc/1/line?#{URI.encode_www_form(at: location)}"
     others = %w[/heaps /diff?a=1&b=2 /diff/objects?a=1&b=2 /diff/flame?a=1&b=2 /diff/interface?a=1&b=2
       /verdict?dumps=1,2 /library /live /live/memory /live/agent /live/requests
-      /tracked/1 /tracked/1/flame /boots/1 /boots/1/flame /traces/1 /traces/1/requests/2
-      /malloc/1 /malloc/1/flame]
+      /tracked/1 /tracked/1/flame /tracked/2/diff?before=1 /boots/1 /boots/1/flame /traces/1
+      /traces/1/requests/2 /malloc/1 /malloc/1/flame]
     [*of_heap, line, *others]
   end
 

@@ -89,7 +89,22 @@ RSpec.describe Memprof::Web::Report do
       expect(headings(html)).to eq(titles)
     end
     expect(export("one.json", "requests.json", "two-report.html"))
-      .to eq([2, "a report compares at most 3 heap dumps, or is about one other file"])
+      .to eq([2, "a report compares at most 3 heap dumps or two JSON reports, or is about one other file"])
+  ensure
+    $made = nil
+  end
+
+  it "compares two reports" do
+    [10, 40].each do |times|
+      tracked = Memprof.report(stack: 8) { $made = Array.new(times) { |number| number.to_s * 9 } }
+      File.write("#{times}.json", tracked.to_json)
+    end
+    html = report("10.json", "40.json")
+    check(html)
+    expect(headings(html)).to eq(["10.json → 40.json", "Allocations by call stack", "40.json"])
+    expect(html).to match(/\+\d+ objects \(\+[\d.]+ [KM]?i?B\) allocated, \+30 objects/)
+    expect(html).to include("report_spec.rb:", "memprof diff 10.json 40.json</code>")
+    expect(html).not_to match(/Compare with|do not compare|changes since/)
   ensure
     $made = nil
   end

@@ -13,6 +13,9 @@ module Documents
 
     EXAMPLE = /, such as \d\w+/
 
+    # Shorter sentences say little more than their heading.
+    LEAST_WORDS = 6
+
     NOTE = "<!-- written by `rake docs:reference` -->"
 
     COLUMNS = <<~MARKDOWN
@@ -59,7 +62,7 @@ module Documents
         sections = Memprof::Columns::SECTIONS.map do |title, rows|
           rows = rows.reject { |_, heading, _, sentence| plain?(heading, sentence) }
           rows.map! { |_, heading, _, sentence| open_row(heading, sentence) }
-          "\n## #{title}\n\ncolumn | shows\n---|---\n#{rows.join}"
+          "\n## #{title}\n\ncolumn | shows\n---|---\n#{rows.join}" if rows.any?
         end
         "#{COLUMNS}#{sections.join}"
       end
@@ -67,7 +70,7 @@ module Documents
       # Whether the heading alone says as much.
       def plain?(heading, sentence)
         repeated = /\A(?:number of |name of the )?#{heading.downcase}\b(?!'| or)[^:]*\z/
-        sentence.split.size < 5 || sentence.match?(repeated)
+        sentence.split.size < LEAST_WORDS || sentence.match?(repeated)
       end
 
       # Many options of one command have a table of their own, behind the table of all others.

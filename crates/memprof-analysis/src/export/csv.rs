@@ -1,8 +1,8 @@
 //! Comma-separated tables of objects and of references, for spreadsheets, databases and Gephi.
 //!
 //! Source of truth: RFC 4180, with a header line and CR LF line ends. A text that a spreadsheet would evaluate as a
-//! formula (it begins with `=`, `+`, `-`, `@`, a tab or a line end) gets an apostrophe in front, as OWASP advises ("CSV
-//! Injection"): the instance variable `@user` is `'@user`.
+//! formula (it begins with `=`, `+`, `-`, `@`, a tab or a line end, also after blanks) gets an apostrophe in front, as
+//! OWASP advises ("CSV Injection"): the instance variable `@user` is `'@user`. `lib/memprof/csv_text.rb` does the same.
 
 use std::io::{self, Write};
 
@@ -85,9 +85,11 @@ fn number(out: &mut Out<'_>, number: Option<impl itoa::Integer>) {
     }
 }
 
-fn text(out: &mut Out<'_>, text: &str) {
-    let is_formula =
-        text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠']);
+pub(super) fn text(out: &mut Out<'_>, text: &str) {
+    // Spreadsheets skip blanks, and read full-width signs as the usual ones.
+    let unindented = text.trim_start_matches([' ', '\t', '\r', '\n', '\x0b', '\x0c']);
+    let is_formula = text.starts_with(['\t', '\r', '\n'])
+        || unindented.starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠']);
     let special = |byte: u8| matches!(byte, b'"' | b',' | b'\r' | b'\n' | b'\0');
     if !is_formula && !text.bytes().any(special) {
         return out.push(text);

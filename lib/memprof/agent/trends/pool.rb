@@ -17,14 +17,24 @@ module Memprof
         VERSION = 2
         SERIES = /\Atrends-\d+-\h{8}\.json\z/
         LEADER = "trends.lock"
-        MEMORY = "trends-named.json"
+        NAMED = "trends-named.json"
         # Bytes of a file, and the number of files that are read.
         LARGEST = 4 << 20
         MOST = 128
         # Files of processes that ended are removed after so many hours, or if there are more than MOST.
         KEPT = 48
         OPEN = File::RDONLY | File::NOFOLLOW | File::NONBLOCK
-        private_constant :FORMAT, :VERSION, :SERIES, :LEADER, :MEMORY, :LARGEST, :MOST, :KEPT, :OPEN
+        private_constant :FORMAT, :VERSION, :SERIES, :LEADER, :LARGEST, :MOST, :KEPT, :OPEN
+
+        # The content of an open file; nil if it is too large or has another form.
+        def self.content(file)
+          return if file.stat.size > LARGEST
+
+          content = JSON.parse(file.read(LARGEST).to_s, max_nesting: 6, create_additions: false)
+          content if content.is_a?(Hash) && content.values_at("format", "version") == [FORMAT, VERSION]
+        rescue JSON::ParserError, EncodingError
+          nil
+        end
 
         def initialize(directory, hour: 3600.0)
           @directory = File.expand_path(directory)
@@ -79,10 +89,10 @@ module Memprof
         end
 
         # What was named, as the leader wrote it; an empty Hash if there is nothing.
-        def memory = read(MEMORY) || {}
+        def memory = read(NAMED) || {}
 
         def memory=(content)
-          write(MEMORY, content)
+          write(NAMED, content)
         end
 
         private
@@ -131,13 +141,8 @@ module Memprof
         end
 
         def read(name)
-          text = File.open(path(name), OPEN) do |file|
-            stat = file.stat
-            file.read(LARGEST) if own?(stat) && stat.size <= LARGEST
-          end
-          content = text && JSON.parse(text, max_nesting: 6, create_additions: false)
-          content if content.is_a?(Hash) && content.values_at("format", "version") == [FORMAT, VERSION]
-        rescue SystemCallError, IOError, JSON::ParserError, EncodingError
+          File.open(path(name), OPEN) { |file| Pool.content(file) if own?(file.stat) }
+        rescue SystemCallError, IOError
           nil
         end
       end

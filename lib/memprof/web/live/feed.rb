@@ -179,7 +179,7 @@ module Memprof
           rows = Memprof::Agent::Work::KINDS.flat_map { |kind| Memprof::Agent::Work.rows(kind) }
           rows.max_by(WORK, &:duration).map do |row|
             { kind: row.kind, name: row.name, runs: row.count, time: row.duration / row.count,
-              objects: row.objects && row.objects / row.count }
+              objects: row.objects && row.objects / row.counted }
           end
         end
 

@@ -19,6 +19,9 @@ module Memprof
             rows: rows_of_page(rows, EACH) }
         end
 
+        # Other reports that it can be compared with.
+        def comparable = TrackedDiff.comparable(record, others)
+
         # Whether VM-internal objects are listed, too.
         def internal? = !text(:internal).nil?
 

@@ -128,9 +128,10 @@ RSpec.describe Memprof::Web::Live::Feed do
   it "has what actions and jobs cost, where that is counted" do
     Memprof::Agent::Work.record(kind: :job, name: "MailJob", duration: 0.25, objects: 100)
     Memprof::Agent::Work.record(kind: :job, name: "MailJob", duration: 0.75, objects: 300)
+    Memprof::Agent::Work.record(kind: :job, name: "MailJob", duration: 0.5)
     Memprof::Agent::Work.record(kind: :action, name: "PagesController#show", duration: 0.1)
     expect(feed.since(0)[:work]).to eq([
-      { kind: :job, name: "MailJob", runs: 2, time: 0.5, objects: 200 },
+      { kind: :job, name: "MailJob", runs: 3, time: 0.5, objects: 200 },
       { kind: :action, name: "PagesController#show", runs: 1, time: 0.1, objects: nil }
     ])
   ensure

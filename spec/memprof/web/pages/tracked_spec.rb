@@ -132,6 +132,26 @@ RSpec.describe "tracked allocations in Memprof::Web" do
       .to include("before.txt has no retained_bytes; only weight")
   end
 
+  it "compares two reports as memprof diff does" do
+    later = Memprof.report(stack: 32) { $made = Array.new(50) { |number| "number #{number}" } }
+    File.write("later.json", later.to_json)
+    app.heaps.records.add("later.json", :tracked)
+    data = json("/tracked/3/diff?before=1&by=class&sort=retained_objects")
+    expect(data[:rows].find { |row| row[:name] == "String" }[:retained_objects])
+      .to include(before: 30, after: 50, change: 20)
+    expect(data[:totals]).to eq(Memprof::Check::Comparison.of_files(["report.json"], ["later.json"]).totals)
+    page = ask(app, "/tracked/3/diff?before=1")
+    expect(page.body).to include("report.json → later.json", "tracked_spec.rb:",
+      "memprof diff report.json later.json")
+    expect(page.links).to include("/tracked/3/diff?before=1&by=gem",
+      "/tracked/3/flame?before=1&value=allocated_bytes")
+    links = [1, 2, 3].map { |id| ask(app, "/tracked/#{id}").links.grep(/diff/) }
+    expect(links).to eq([["/tracked/1/diff?before=3"], [], ["/tracked/3/diff?before=1"]])
+    expect(ask(app, "/tracked/3/diff").headers["location"]).to end_with("/tracked/3/diff?before=1")
+    expect(ask(app, "/tracked/3/diff?before=2").status).to eq(400)
+    expect(ask(app, "/tracked/2/diff").body).to include("a comparison needs an earlier report: before=1")
+  end
+
   it "says what is wrong with a question" do
     expect(ask(app, "/tracked/2?sort=retained_bytes").body).to include("expected one of: objects")
     expect(ask(app, "/tracked/1?by=colour").status).to eq(400)

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use super::super::hostile_heaps::{hostile, written};
-use super::super::{Format, Options};
+use super::super::out::Out;
+use super::super::{Format, Options, csv};
 
 /// Lines of cells, by the grammar of the RFC.
 fn parse(text: &str) -> Vec<Vec<String>> {
@@ -87,4 +88,30 @@ fn has_a_line_for_each_reference() {
             .iter()
             .all(|line| line.len() == 3 && !line[2].starts_with(['=', '+', '-', '@', '\t', '\r']))
     );
+}
+
+#[test]
+fn disarms_texts_that_a_spreadsheet_would_execute() {
+    for (given, expected) in [
+        ("=1+1", "\"'=1+1\""),
+        ("+1", "\"'+1\""),
+        ("-1", "\"'-1\""),
+        ("@sum", "\"'@sum\""),
+        ("\t=1", "\"'\t=1\""),
+        ("\r=1", "\"'\r=1\""),
+        ("  =1", "\"'  =1\""),
+        (" \x0b\x0c@sum", "\"' \x0b\x0c@sum\""),
+        ("＝1", "\"'＝1\""),
+        ("=\"a\",b", "\"'=\"\"a\"\",b\""),
+        ("a=1", "a=1"),
+        (" a-1", " a-1"),
+        ("a,b", "\"a,b\""),
+        ("", ""),
+    ] {
+        let mut written = Vec::new();
+        let mut out = Out::new(&mut written);
+        csv::text(&mut out, given);
+        out.finish().expect("a vector takes all");
+        assert_eq!(String::from_utf8(written).expect("UTF-8"), expected);
+    }
 }
