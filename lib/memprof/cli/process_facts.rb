@@ -71,6 +71,8 @@ module Memprof
       # Whether one of its threads has this name.
       def thread?(name)
         Dir.glob("#{@directory}/task/*/comm").any? { |path| comm(path) == name }
+      rescue SystemCallError
+        false # the process has ended: Dir.glob ignores ENOENT, but not ESRCH
       end
 
       def zombie? = status("State").to_s.start_with?("Z")

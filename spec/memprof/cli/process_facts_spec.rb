@@ -17,6 +17,17 @@ RSpec.describe Memprof::CLI::ProcessFacts do
     expect([result.stderr, result.stdout]).to eq(["", "\"4711-secret\"\nfalse\nfalse\n"])
   end
 
+  it "knows nothing about a process that has ended, and raises nothing" do
+    skip "/proc is missing" unless File.readable?("/proc/self/environ")
+    pid = spawn("sleep", "600")
+    facts = described_class.new(pid)
+    Process.kill(:KILL, pid)
+    Process.wait(pid)
+    expect(facts).not_to be_thread("sleep")
+    expect([facts.name, facts.uid, facts.threads, facts.descendants]).to eq([nil, nil, [pid], []])
+    expect(facts).not_to be_zombie
+  end
+
   it "names a server as its title does, whatever it is at" do
     skip "/proc is missing" unless File.readable?("/proc/self/environ")
     result = run_ruby(<<~'RUBY')
