@@ -112,6 +112,18 @@ RSpec.describe "the pages of memprof web in a browser" do
     end
   end
 
+  it "are readable: two reports compared" do
+    Dir.mktmpdir do |directory|
+      reports = %w[before.json after.json].map { |name| File.join(directory, name) }
+      reports.each { |path| FileUtils.cp(@stage.files[:report], path) }
+      web = WebProcess.new("--token", WebStage::TOKEN, *reports, chdir: directory)
+      @tab.go("#{web.origin}/?token=#{WebStage::TOKEN}")
+      expect(wrong(["#{web.origin}/tracked/2/diff?before=1"], contrast)).to eq({})
+    ensure
+      web&.stop
+    end
+  end
+
   it "are readable: those of an application" do
     expect(wrong(live.map { |path| @stage.live + path }, contrast)).to eq({})
     @tab.go("#{@stage.live}/live")
@@ -135,7 +147,8 @@ RSpec.describe "the pages of memprof web in a browser" do
 
   it "are all that there are" do
     router = Memprof::Web::Router.standard
-    details = %w[/heaps/1/objects/0x1 /heaps/1/graph/0x1 /library/1 /live/source /live/malloc /malloc/1/line]
+    details = %w[/heaps/1/objects/0x1 /heaps/1/graph/0x1 /library/1 /live/source /live/malloc /malloc/1/line
+      /tracked/2/diff]
     details += cores.map { |path| "/heaps/1#{path}" }
     seen = [*heap, *others, *live, *details].map { |path| router.find("GET", path.sub(/\?.*/, "")).page }
     shown = Memprof::Web::Page.all - seen
