@@ -205,7 +205,7 @@ module Memprof
       # Silent, of low priority, and marked for puma as safe to fork.
       def open_thread(settle: nil)
         Thread.new { run(settle) }.tap do |thread|
-          thread.name = "memprof agent"
+          thread.name = Switch::THREAD
           thread.report_on_exception = false
           thread.priority = -1
           thread.thread_variable_set(:memprof, true)
