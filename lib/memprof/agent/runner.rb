@@ -204,8 +204,13 @@ module Memprof
 
       # Silent, of low priority, and marked for puma as safe to fork.
       def open_thread(settle: nil)
-        Thread.new { run(settle) }.tap do |thread|
-          thread.name = "memprof agent"
+        body = -> do
+          # Named by itself, too: a thread that begins renames the system's thread.
+          Thread.current.name = Switch::THREAD
+          run(settle)
+        end
+        Thread.new(&body).tap do |thread|
+          thread.name = Switch::THREAD
           thread.report_on_exception = false
           thread.priority = -1
           thread.thread_variable_set(:memprof, true)

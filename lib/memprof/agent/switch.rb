@@ -6,6 +6,8 @@ module Memprof
     # generators, tasks and tests have none unless MEMPROF_AGENT=on asks for it.
     module Switch
       VARIABLE = "MEMPROF_AGENT"
+      # The name of the agent's thread, by which other processes see that it runs: at most 15 bytes.
+      THREAD = "memprof agent"
       ON = %w[on true yes 1].freeze
       OFF = %w[off false no 0].freeze
       # Programs that start others, and memprof's own command.

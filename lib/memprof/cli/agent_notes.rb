@@ -16,7 +16,7 @@ module Memprof
       SECONDS = 5 # for an answer
       LEAKS = 5
       LONGEST = 400 # characters of a line
-      NAMED = /\Atrends-named\.json\z/
+      NAMED = /\A#{Regexp.escape(Agent::Trends::Pool::NAMED)}\z/
       private_constant :SECONDS, :LEAKS, :LONGEST, :NAMED
 
       # The lines about processes that run the same code: all agents of a service know the same leaks, so the

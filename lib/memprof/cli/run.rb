@@ -43,9 +43,9 @@ module Memprof
         id. Each allocation has up to 64 calling frames (--stack); --native includes
         native frames. --sample-bytes records only a sample, at a fraction of the cost,
         and memprof shows estimates. Programs other than Ruby are recorded with native
-        frames. `memprof malloc FILE` and `memprof web FILE` show
-        recordings. With --addresses, `memprof core --recording FILE CORE` shows which
-        line allocated each block of a core file.
+        frames. `memprof malloc FILE` and `memprof web FILE` show recordings. With
+        --addresses, `memprof core --recording FILE CORE` shows which line allocated
+        each block of a core file.
 
         The exit status is the command's, 128 + N if signal N ended it, 126 or 127 if it
         cannot be started. A process ended by exit! or SIGKILL cannot report.

@@ -108,7 +108,10 @@ module Memprof
       end
 
       # Whether it runs {Memprof::Agent}, by the name of that thread.
-      def agent? = @facts.thread?("memprof agent")
+      def agent?
+        require_relative "../agent/switch"
+        @facts.thread?(Agent::Switch::THREAD)
+      end
 
       # What is in a directory that the process names and has created itself: files, or directories.
       def created(directory, pattern)

@@ -89,7 +89,7 @@ module Memprof
 
       private
 
-      # Nanoseconds; nil if the program has told Ruby not to measure them.
+      # Nanoseconds; nil if the program has switched GC.measure_total_time off.
       def gc_now = GC.measure_total_time ? GC.total_time : nil
 
       def gc_time_since(began)

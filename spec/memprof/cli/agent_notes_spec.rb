@@ -52,6 +52,8 @@ RSpec.describe Memprof::CLI::AgentNotes do
   it "finds the processes that run an agent by the name of its thread" do
     expect(described_class.of([target])).to eq([])
     thread = Thread.new { sleep }
+    # The system's thread has a name of its own when it begins.
+    Thread.pass until thread.stop?
     thread.name = "memprof agent"
     expect(described_class.of([target])).to eq(["process #{pid} runs memprof's agent"])
   ensure
@@ -96,7 +98,7 @@ RSpec.describe Memprof::CLI::AgentNotes do
     ])
   end
 
-  it "looks where the process says, rather than where it was told to at its start" do
+  it "asks the process for its directories rather than its environment" do
     @environment["MEMPROF_AGENT"] = "profiles=/nonexistent,directory=#{Dir.pwd}/elsewhere"
     publish_leak
     expect(lines.size).to eq(1)

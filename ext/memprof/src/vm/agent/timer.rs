@@ -24,7 +24,7 @@ const AT_WORK: f64 = 0.02;
 /// Times by which they become rarer at most, as a power of two.
 const RAREST: u32 = 4;
 
-/// Bursts after which the pace is set anew, and the longest time until then.
+/// The pace changes after so many bursts, or after this time.
 const BURSTS: u32 = 32;
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -114,7 +114,7 @@ pub fn correction(burst: u32) -> f64 {
     LENGTH.as_nanos() as f64 / f64::from(length)
 }
 
-/// Lets the hook work, or not, while there is no timer.
+/// Switches the hook on or off while no timer runs.
 pub fn want(wanted: bool) {
     WANTED.store(wanted, Ordering::Release);
 }
