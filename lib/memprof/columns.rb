@@ -10,12 +10,25 @@ module Memprof
 
     def self.fetch(key) = TABLE.fetch(key)
 
-    # The facts by which commands and pages group objects, with the columns that show them.
-    GROUPS = {
-      class: :class, type: :type, file: :file, line: :site, site: :site, application: :own, gem: :gem,
-      method: :method, generation: :generation, age: :age, size: :size, length: :length, shape: :shape,
-      slot: :slot_size, imemo: :imemo, namespace: :namespace, superclass: :class, root: :root
-    }.freeze
+    # A fact by which the objects of a heap are grouped: the column that shows it, its name in a sentence, and
+    # its form, if its groups are a tree, or a chart as their keys are numbers.
+    Group = Struct.new(:column, :name, :form)
+
+    # The facts by which Heap#histogram groups, for the command and the page.
+    HEAP_GROUPS = {
+      class: [:class, "class"], type: [:type, "type"], file: [:file, "file"], line: [:site, "line"],
+      application: [:own, "line of the application"], gem: [:gem, "gem"], method: [:method, "method"],
+      generation: [:generation, "generation", :chart], age: [:age, "age", :chart],
+      size: [:size, "size", :chart], length: [:length, "length", :chart], shape: [:shape, "shape"],
+      slot: [:slot_size, "slot"], imemo: [:imemo, "imemo type"], namespace: [:namespace, "namespace", :tree],
+      superclass: [:class, "superclass", :tree], root: [:root, "root"]
+    }.transform_values { |values| Group.new(*values).freeze }.freeze
+
+    # The columns of all facts by which commands and pages group objects.
+    GROUPS = { **HEAP_GROUPS.transform_values(&:column), site: :site }.freeze
+
+    # The facts whose groups have a form, such as `:tree`.
+    def self.groups_in(form) = HEAP_GROUPS.select { |_, group| group.form == form }.keys
 
     SECTIONS = {
       "Objects of a heap" => [

@@ -200,7 +200,7 @@ module Memprof
           "diff" => "dumps: class, type, site, file; reports: only line, class, gem"),
         flag("--by WHAT", words { Comparing::BY }, "check" => "only a table by line, class or gem"),
         flag("--by WHAT", words(:action, :path, :status, :exception), "trace" => [nil, :action]),
-        flag("--then WHAT", words { Histogram::BY - %i[namespace superclass] },
+        flag("--then WHAT", words { Histogram::BY - Columns.groups_in(:tree) },
           "histogram" => "split each group by this"),
         flag("--procs", ON, "top" => "list procs by block, with what they captured"),
         flag("--collections", ON, "dups" => "show collections instead of strings"),

@@ -1,13 +1,12 @@
 # frozen_string_literal: true
 
+require_relative "../columns"
+
 module Memprof
   module CLI
     # `memprof histogram`: objects in groups.
     class Histogram < HeapCommand
-      BY = %i[
-        class type file line application gem method generation age size length shape slot imemo namespace
-        superclass root
-      ].freeze
+      BY = Columns::HEAP_GROUPS.keys.freeze
 
       SUMMARY = "groups the objects of a dump by class, line, age, ..."
       USAGE = "[OPTIONS] FILE"

@@ -7,18 +7,14 @@ module Memprof
       class Groups < HeapPage
         at "/heaps/:heap/groups", menu: "Groups", order: 30, assets: %w[filter.js]
 
-        # Grouping criteria, with their names.
-        BY = {
-          class: "class", line: "line", application: "line of the application", file: "file", gem: "gem",
-          method: "method", type: "type", generation: "generation", age: "age", size: "size",
-          length: "length", shape: "shape", slot: "slot", imemo: "imemo type", namespace: "namespace",
-          superclass: "superclass", root: "root"
-        }.freeze
+        # Grouping criteria, with their names: the most frequent ones first.
+        BY = (%i[class line application file gem method] | Columns::HEAP_GROUPS.keys)
+          .to_h { |by| [by, Columns::HEAP_GROUPS.fetch(by).name] }.freeze
         # Groups that contain groups of their own kind.
-        TREES = %i[namespace superclass].freeze
+        TREES = Columns.groups_in(:tree).freeze
         SORT = %i[retained size count name].freeze
         # Criteria whose keys have an order, shown in a chart.
-        CHARTED = %i[age generation size length].freeze
+        CHARTED = Columns.groups_in(:chart).freeze
         BARS = 100
         WITHIN = 5
         # Groups per page if they have subgroups: a row for each, and one for the omitted ones.
