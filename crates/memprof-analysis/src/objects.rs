@@ -1,7 +1,6 @@
 //! Some objects of a heap, in order: their properties, their joint retained size, and operations on them.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::io;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -11,7 +10,7 @@ use memprof_heap::{FOLDED, Heap, NONE};
 use rustc_hash::FxHashMap;
 
 use crate::query::Field;
-use crate::questions::{Error, Selection};
+use crate::questions::{Error, Selection, largest};
 
 #[cfg(test)]
 mod tests;
@@ -208,15 +207,8 @@ impl<H: Deref<Target = Heap> + Clone> Objects<H> {
     /// The objects with the largest values; among equal ones the first.
     pub fn top(&self, count: usize, measure: Measure) -> io::Result<Objects<H>> {
         let value = measure.values(&self.heap)?;
-        let mut best: BinaryHeap<Reverse<(u64, Reverse<u32>)>> = BinaryHeap::new();
-        for &id in self.ids.iter() {
-            best.push(Reverse((value(id), Reverse(id))));
-            if best.len() > count {
-                best.pop();
-            }
-        }
-        let best = best.into_sorted_vec().into_iter();
-        Ok(self.with(best.map(|Reverse((_, Reverse(id)))| id).collect()))
+        let best = largest(self.ids.iter().copied(), count, |id| Some(value(id)));
+        Ok(self.with(best.into_iter().map(|(id, _)| id).collect()))
     }
 
     /// The name of each class with its objects, the class with the most objects first.

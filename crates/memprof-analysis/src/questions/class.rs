@@ -9,6 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 
 use super::describe::{Described, Describer, Named};
+use super::list::{List, Measure, Measured};
 use super::object::Reference;
 use super::tally::{Groups, Tally};
 use super::{Error, Limit};
@@ -106,7 +107,7 @@ impl Question {
     pub fn answer(&self, heap: &Heap) -> Result<Answer, Error> {
         let (node, versions) = self.find(heap)?;
         let describer = Describer::new(heap)?;
-        let asked = Asked { heap, describer: &describer, limit: self.limit.0 };
+        let asked = Asked { heap, describer: &describer, limit: self.limit };
         let ancestors = asked.ancestors(node);
         let tallies = asked.instances()?;
         let facts = heap.class_object(node);
@@ -117,15 +118,12 @@ impl Question {
         let (subclasses, subclasses_count) = asked.subclasses(node, of_class)?;
         let singleton = describer.words.class_of(node);
         let singleton = singleton.filter(|&class| asked.singleton(class));
-        let is_class = |node: &u32| asked.kind(*node) == Some(Kind::CLASS);
         let instances = tallies.get(&node).copied().unwrap_or_default();
         Ok(Answer {
             object: describer.describe(node),
             name: facts.and_then(|facts| facts.name).map(|name| heap.name(name).to_owned()),
             versions: versions.into_iter().map(|other| describer.describe(other)).collect(),
-            superclass: Some(asked.above(node))
-                .filter(is_class)
-                .map(|node| describer.describe(node)),
+            superclass: superclass(heap, node).map(|node| describer.describe(node)),
             ancestors: ancestors.iter().map(|&node| describer.describe(node)).collect(),
             instances: Instances {
                 count: instances.count,
@@ -173,10 +171,22 @@ impl Question {
     }
 }
 
+/// The superclass, as Ruby's `superclass` returns it: without included modules.
+pub fn superclass(heap: &Heap, class: u32) -> Option<u32> {
+    let mut node = class;
+    for _ in 0..STEPS {
+        node = heap.class_object(node)?.superclass;
+        if heap.kind(node).ok().flatten() == Some(Kind::CLASS) {
+            return Some(node);
+        }
+    }
+    None
+}
+
 struct Asked<'h, 'd> {
     heap: &'h Heap,
     describer: &'d Describer<'h>,
-    limit: usize,
+    limit: Limit<50>,
 }
 
 impl Asked<'_, '_> {
@@ -271,30 +281,23 @@ impl Asked<'_, '_> {
     ) -> Result<(Vec<Subclass>, usize), Error> {
         let classes = self.heap.class_objects().iter();
         let classes = classes.filter(|class| class.real == class.object);
-        let mut below: Vec<u32> = classes
+        let below: Vec<u32> = classes
             .map(|class| class.object)
-            .filter(|&class| self.kind(class) == Some(Kind::CLASS) && self.above(class) == node)
+            .filter(|&class| {
+                self.kind(class) == Some(Kind::CLASS) && superclass(self.heap, class) == Some(node)
+            })
             .collect();
-        order::sort_by_key(&mut below, |&class| (Reverse(instances(class)), class));
+        let sums = Measured(|class, measure| {
+            let (count, size) = instances(class);
+            Some(if measure == Measure::Count { count } else { size })
+        });
         let count = below.len();
-        below.truncate(self.limit);
-        let rows = below.into_iter().map(|class| {
+        let list = List::new(&sums, &[Measure::Count, Measure::Size]);
+        let rows = list.page(below, self.limit, 0).shown.into_iter().map(|class| {
             let (instances, instances_size) = instances(class);
             Subclass { object: self.describer.describe(class), instances, instances_size }
         });
         Ok((rows.collect(), count))
-    }
-
-    /// The superclass, as Ruby's `superclass` returns it.
-    fn above(&self, class: u32) -> u32 {
-        let mut node = class;
-        for _ in 0..STEPS {
-            node = self.heap.class_object(node).map_or(NONE, |facts| facts.superclass);
-            if node == NONE || self.kind(node) == Some(Kind::CLASS) {
-                break;
-            }
-        }
-        node
     }
 
     /// The filter that chooses the instances: filters know classes by name.
@@ -331,7 +334,7 @@ impl Asked<'_, '_> {
         });
         let (count, retained) = (rows.len(), rows.iter().map(|row| row.object.retained));
         let retained = retained.sum();
-        rows.truncate(self.limit);
+        rows.truncate(self.limit.0);
         Part { rows, count, retained }
     }
 }

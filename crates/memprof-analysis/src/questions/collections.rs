@@ -9,8 +9,10 @@ use serde::{Deserialize, Serialize};
 use super::describe::{Described, Describer};
 use super::duplicates::with_garbage;
 use super::holders::{Holder, holders};
+use super::list::sums::{Merge, merge};
+use super::list::{List, Measure, Order, Page, Rows};
 use super::tally::percent;
-use super::top::largest_of as largest;
+
 use super::{Error, Limit, Selection};
 use memprof_dump::record::{Flags, Kind};
 use memprof_heap::graph::{BitSet, Graph, PART, in_parts};
@@ -41,6 +43,17 @@ pub enum Sort {
     Size,
     /// Unused bytes.
     Unused,
+}
+
+impl Sort {
+    fn order(self) -> Order {
+        match self {
+            Sort::Length => &[Measure::Length],
+            Sort::Retained => &[Measure::Retained],
+            Sort::Size => &[Measure::Size],
+            Sort::Unused => &[Measure::Unused],
+        }
+    }
 }
 
 /// `collections`.
@@ -124,14 +137,14 @@ const SET: usize = 3;
 const HOLDERS: usize = 3;
 
 /// Length and capacity of a collection.
-pub(super) struct Measure {
+struct Filling {
     /// Position in [`KINDS`].
     kind: usize,
     length: Option<u64>,
     room: Option<Room>,
 }
 
-impl Measure {
+impl Filling {
     fn unused(&self) -> u64 {
         self.room.map_or(0, |room| room.unused)
     }
@@ -143,6 +156,7 @@ struct Collections<'h> {
     flags: &'h [u32],
     lengths: &'h [u32],
     memsizes: &'h Sizes,
+    retained: &'h Sizes,
     slots: Vec<u16>,
     /// Position in [`KINDS`] by group.
     kinds: Vec<Option<usize>>,
@@ -170,6 +184,7 @@ impl<'h> Collections<'h> {
             flags: heap.flag_words()?,
             lengths: heap.lengths()?,
             memsizes: heap.memsizes()?,
+            retained: heap.retained()?,
             slots: heap.slots(),
             kinds: heap.groups().iter().map(kind).collect(),
             graph: heap.graph(&[])?,
@@ -188,14 +203,22 @@ impl<'h> Collections<'h> {
         targets.find(|&target| self.is_hash.get(group(target)) == Some(&true))
     }
 
-    fn measure(&self, id: u32) -> Option<Measure> {
-        let index = id as usize;
-        let kind = (*self.kinds.get(*self.groups.get(index)? as usize)?)?;
-        let length = match kind {
+    fn kind(&self, id: u32) -> Option<usize> {
+        *self.kinds.get(*self.groups.get(id as usize)? as usize)?
+    }
+
+    fn elements(&self, id: u32, kind: usize) -> Option<u64> {
+        match kind {
             // Its length in the dump is its number of instance variables.
             SET => self.hash_of(id).and_then(|hash| self.length(hash)),
             _ => self.length(id),
-        };
+        }
+    }
+
+    fn filling(&self, id: u32) -> Option<Filling> {
+        let index = id as usize;
+        let kind = self.kind(id)?;
+        let length = self.elements(id, kind);
         let slot = self.slots.get(index).copied().map_or(0, u64::from);
         let outside = self.memsizes.get(id).saturating_sub(slot);
         let shared = self.flags.get(index).is_some_and(|flags| flags & Flags::SHARED.0 != 0);
@@ -206,35 +229,40 @@ impl<'h> Collections<'h> {
             (Some(length), "hash") => Room::of_hash(length, outside),
             _ => None,
         };
-        Some(Measure { kind, length, room })
+        Some(Filling { kind, length, room })
+    }
+}
+
+impl Rows for Collections<'_> {
+    fn measure(&self, id: u32, measure: Measure) -> Option<u64> {
+        match measure {
+            Measure::Length => self.elements(id, self.kind(id)?),
+            Measure::Retained => Some(self.retained.get(id)),
+            Measure::Size => Some(self.memsizes.get(id)),
+            _ => self.filling(id).map(|filling| filling.unused()),
+        }
     }
 }
 
 impl Collections<'_> {
-    /// Scans all chosen collections: their sums, and those with the largest values.
-    fn look(
-        &self,
-        selection: &Selection<'_>,
-        limit: usize,
-        value: impl Fn(&Measure, u32) -> Option<u64> + Sync,
-    ) -> (Sums, Vec<(u32, Option<u64>)>) {
-        let start = || (Sums::default(), Vec::new());
+    /// Scans all chosen collections: their sums, and those that come first.
+    fn look(&self, selection: &Selection<'_>, question: &Question) -> (Sums, Page) {
+        let list = List::new(self, question.sort.order());
+        let start = || (Sums::default(), list.first(question.limit.0));
         let parts = in_parts(self.groups.len(), PART, start, |(sums, first), part| {
-            let chosen = (part.start as u32..part.end as u32).filter(|&id| selection.contains(id));
-            let measured = chosen.filter_map(|id| Some((id, self.measure(id)?)));
-            let mut values = Vec::new();
-            for (id, measure) in measured {
-                sums.add(id, self.memsizes.get(id), &measure);
-                values.push((id, value(&measure, id)));
+            for id in (part.start as u32..part.end as u32).filter(|&id| selection.contains(id)) {
+                if let Some(filling) = self.filling(id) {
+                    sums.add(id, self.memsizes.get(id), &filling);
+                    first.extend([id]);
+                }
             }
-            first.extend(largest(values, limit));
         });
-        let (mut sums, mut first) = start();
-        for (part, largest) in parts {
-            sums.join(part);
-            first.extend(largest);
+        let (mut sums, mut all) = start();
+        for (part, first) in parts {
+            sums.merge(&part);
+            all.join(first);
         }
-        (sums, largest(first, limit))
+        (sums, all.page(0))
     }
 }
 
@@ -246,30 +274,22 @@ impl Question {
     pub fn answer(&self, heap: &Heap) -> Result<Answer, Error> {
         let selection = Selection::live(heap, self.r#where.as_deref())?;
         let all = Collections::new(heap)?;
-        let retained = heap.retained()?;
         let describer = Describer::new(heap)?;
-        let value = |measure: &Measure, id: u32| match self.sort {
-            Sort::Length => measure.length,
-            Sort::Retained => Some(retained.get(id)),
-            Sort::Size => Some(all.memsizes.get(id)),
-            Sort::Unused => Some(measure.unused()),
-        };
-        let (sums, first) = all.look(&selection, self.limit.0, value);
-        let measured = |id: u32| all.measure(id);
-        let row = |&(id, _): &(u32, Option<u64>)| {
-            let measure = measured(id)?;
+        let (sums, Page { shown, more }) = all.look(&selection, self);
+        let row = |&id: &u32| {
+            let filling = all.filling(id)?;
             Some(Row {
                 object: describer.describe(id),
-                length: measure.length,
-                capacity: measure.room.map(|room| room.capacity),
-                unused: measure.unused(),
+                length: filling.length,
+                capacity: filling.room.map(|room| room.capacity),
+                unused: filling.unused(),
             })
         };
-        let rows: Vec<Row> = first.iter().filter_map(row).collect();
+        let rows: Vec<Row> = shown.iter().filter_map(row).collect();
         // The set is small enough for the CPU cache.
         let empties = BitSet::of(heap.len() as usize, sums.empties.iter().copied());
         let empty = |id: u32| match empties.contains(id) {
-            true => measured(id).map_or(NONE, |measure| measure.kind as u32),
+            true => all.kind(id).map_or(NONE, |kind| kind as u32),
             false => NONE,
         };
         let mut types = sums.into_rows(heap.memsizes()?.sum());
@@ -277,12 +297,11 @@ impl Question {
         for (of, holders) in types.iter_mut().zip(holders) {
             of.empty_holders = holders;
         }
-        let count: u64 = types.iter().map(|of| of.count).sum();
         types.retain(|of| of.count > 0);
         Ok(Answer {
             sort: self.sort,
-            more: (count as usize).saturating_sub(rows.len()),
             rows,
+            more,
             types,
             without_garbage: !heap.categories().is_empty(),
             warnings: with_garbage(heap).into_iter().collect(),
@@ -291,7 +310,7 @@ impl Question {
 }
 
 /// Sums by kind.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Sums {
     kinds: [OfKind; KINDS.len()],
     /// Elements and capacity of those whose capacity is known.
@@ -301,16 +320,16 @@ struct Sums {
 }
 
 impl Sums {
-    fn add(&mut self, id: u32, size: u64, measure: &Measure) {
-        let of = &mut self.kinds[measure.kind];
+    fn add(&mut self, id: u32, size: u64, filling: &Filling) {
+        let of = &mut self.kinds[filling.kind];
         let mut sum = OfKind {
             count: 1,
             size,
-            elements: measure.length.unwrap_or(0),
-            unused: measure.unused(),
+            elements: filling.length.unwrap_or(0),
+            unused: filling.unused(),
             ..OfKind::default()
         };
-        match measure.length {
+        match filling.length {
             Some(0) => {
                 (sum.empty_count, sum.empty_size) = (1, size);
                 self.empties.push(id);
@@ -318,22 +337,12 @@ impl Sums {
             Some(1) => (sum.single_count, sum.single_size) = (1, size),
             _ => {}
         }
-        of.add(&sum);
-        if let (Some(length), Some(room)) = (measure.length, measure.room) {
-            let (filled, capacity) = &mut self.rooms[measure.kind];
+        of.merge(&sum);
+        if let (Some(length), Some(room)) = (filling.length, filling.room) {
+            let (filled, capacity) = &mut self.rooms[filling.kind];
             *filled = filled.saturating_add(length.min(room.capacity));
             *capacity = capacity.saturating_add(room.capacity);
         }
-    }
-
-    fn join(&mut self, other: Sums) {
-        for (of, other) in self.kinds.iter_mut().zip(&other.kinds) {
-            of.add(other);
-        }
-        for (room, other) in self.rooms.iter_mut().zip(other.rooms) {
-            *room = (room.0.saturating_add(other.0), room.1.saturating_add(other.1));
-        }
-        self.empties.extend(other.empties);
     }
 
     fn into_rows(self, whole: u64) -> Vec<OfKind> {
@@ -348,8 +357,18 @@ impl Sums {
     }
 }
 
-impl OfKind {
-    fn add(&mut self, other: &OfKind) {
+impl Merge for Sums {
+    fn merge(&mut self, other: &Sums) {
+        merge(&mut self.kinds, &other.kinds);
+        for (room, other) in self.rooms.iter_mut().zip(other.rooms) {
+            *room = (room.0.saturating_add(other.0), room.1.saturating_add(other.1));
+        }
+        self.empties.extend(&other.empties);
+    }
+}
+
+impl Merge for OfKind {
+    fn merge(&mut self, other: &OfKind) {
         self.count += other.count;
         self.empty_count += other.empty_count;
         self.single_count += other.single_count;

@@ -7,14 +7,14 @@ mod found;
 #[cfg(test)]
 mod tests;
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use super::describe::Site;
 use super::holders::{Holder, holders};
-use super::limit::sort_first;
+use super::list::{List, Measure, Page, Rows};
 use super::tally::percent;
 use super::{Error, Limit, Selection, Words};
 use found::{Equal, Found};
@@ -129,19 +129,16 @@ impl Question {
         let mut found = Found::of(heap, &Selection::live(heap, self.r#where.as_deref())?)?;
         let (texts, strings) = found.equals(heap.memsizes()?);
         let least = self.min.unwrap_or(2).max(2);
-        let repeated = |number: &u32| texts[*number as usize].count >= least;
-        let mut order: Vec<u32> = (0..texts.len() as u32).filter(repeated).collect();
-        let all = || order.iter().map(|&number| &texts[number as usize]);
-        let duplicates = all().map(|text| text.count - 1).sum();
-        let wasted = all().fold(0_u64, |sum, text| sum.saturating_add(text.wasted()));
-        sort_first(&mut order, self.limit.end(self.offset), |&number| {
-            let text = &texts[number as usize];
-            (Reverse((text.wasted(), text.count)), text.first)
-        });
-        let (order, more) = self.limit.page(order, self.offset);
+        let texts = Texts { texts, least };
+        let repeated = || texts.texts.iter().filter(|text| text.count >= least);
+        let duplicates = repeated().map(|text| text.count - 1).sum();
+        let wasted = repeated().fold(0_u64, |sum, text| sum.saturating_add(text.wasted()));
+        let numbers = 0..texts.texts.len() as u32;
+        let list = List::new(&texts, &[Measure::Wasted, Measure::Count]);
+        let Page { shown, more } = list.page(numbers, self.limit, self.offset);
         let whole = heap.memsizes()?.sum();
         Ok(Answer {
-            rows: rows(heap, &Shown::of(heap, &texts, &strings, &order), whole)?,
+            rows: rows(heap, &Shown::of(heap, &texts.texts, &strings, &shown), whole)?,
             more,
             count: found.count,
             size: found.size,
@@ -153,6 +150,32 @@ impl Question {
             without_garbage: !heap.categories().is_empty(),
             warnings: (found.warnings().into_iter()).chain(with_garbage(heap)).collect(),
         })
+    }
+}
+
+/// Texts by number. Those of fewer than `least` strings are not listed.
+struct Texts {
+    texts: Vec<Equal>,
+    least: u64,
+}
+
+impl Rows for Texts {
+    fn measure(&self, number: u32, measure: Measure) -> Option<u64> {
+        let text = &self.texts[number as usize];
+        match measure {
+            Measure::Wasted => Some(text.wasted()),
+            Measure::Count => Some(text.count),
+            _ => None,
+        }
+    }
+
+    fn compare_keys(&self, one: u32, other: u32) -> Ordering {
+        let first = |number: u32| self.texts[number as usize].first;
+        first(one).cmp(&first(other))
+    }
+
+    fn is_listed(&self, number: u32) -> bool {
+        self.texts[number as usize].count >= self.least
     }
 }
 

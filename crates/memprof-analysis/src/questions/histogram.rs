@@ -10,6 +10,8 @@ mod tests;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
+use super::list::Page;
+use super::list::sums::Merge;
 use super::numbering::numbered;
 use super::tally::{Groups, Tally, percent};
 use super::{Error, Limit, Selection};
@@ -131,17 +133,20 @@ impl Question {
     /// # Errors
     /// If the filter is invalid, or the index cannot be read.
     pub fn answer(&self, heap: &Heap) -> Result<Answer, Error> {
-        if let Some(then) = self.then.filter(|then| then.is_tree() || self.by.is_tree()) {
+        if let Some(then) =
+            self.then.filter(|then| [*then, self.by].iter().any(|by| by.property().is_tree))
+        {
             let text = format!("by {:?} then {then:?}: trees are not grouped further", self.by);
             return Err(Error::Question(text.to_lowercase()));
         }
         let selection = Selection::new(heap, self.filter().as_deref())?;
-        let keys = Keys::new(heap, self.by, &selection)?;
+        let by_name = self.sort == Some(Sort::Name);
+        let keys = Keys::new(heap, self.by, &selection)?.in_order(by_name);
         let then = self
             .then
             .map(|by| Keys::new(heap, by, &selection))
             .transpose()?
-            .map(|then| Divided::new(&keys, then));
+            .map(|then| Divided::new(&keys, then.in_order(by_name)));
         let groups = then.as_ref().map_or(&keys.groups, |then| &then.groups);
         let (tallies, retained) = groups.tally_and_retained(heap)?;
         let (inner, tallies) = tallies.split_at(groups.count - keys.groups.count);
@@ -156,14 +161,13 @@ impl Question {
             None => (0..keys.groups.count as u32).collect(),
         };
         let chart = self.bars.map(|most| ranking.bars(&top, most, self.r#where.as_deref()));
-        let (shown, more) = ranking.page(top, self.limit, self.offset);
-        let mut rows: Vec<Row> = shown.iter().map(|&group| ranking.row(group)).collect();
-        if let Some(children) = &children {
-            let (limit, depth) = (self.then_limit.into(), self.depth.0.min(DEEPEST));
-            for (row, &group) in rows.iter_mut().zip(&shown) {
-                ranking.nest(row, group, children, limit, depth);
-            }
-        }
+        let Page { shown, more } = ranking.page(top, self.limit, self.offset);
+        let depth = self.depth.0.min(DEEPEST).saturating_sub(1);
+        let row = |&group: &u32| match &children {
+            Some(children) => ranking.tree(group, children, self.then_limit.into(), depth),
+            None => ranking.row(group),
+        };
+        let mut rows: Vec<Row> = shown.iter().map(row).collect();
         if let Some(then) = &then {
             let limit = self.then_limit.into();
             then.fill(&ranking, (&shown, &mut rows), inner, limit);
@@ -176,14 +180,14 @@ impl Question {
         Ok(Answer { by: self.by, sort, exact, rows, more, total, chart })
     }
 
-    /// Other objects are not imemos.
+    /// The filter for objects that have the property.
     fn filter(&self) -> Option<String> {
-        match (&self.r#where, self.by) {
-            (Some(filter), By::Imemo) if !filter.trim().is_empty() => {
-                Some(format!("({filter}) and type = imemo"))
+        match (&self.r#where, self.by.property().only) {
+            (Some(filter), Some(only)) if !filter.trim().is_empty() => {
+                Some(format!("({filter}) and {only}"))
             }
-            (_, By::Imemo) => Some("type = imemo".to_owned()),
-            (filter, _) => filter.clone(),
+            (_, Some(only)) => Some(only.to_owned()),
+            (filter, None) => filter.clone(),
         }
     }
 }
@@ -239,7 +243,7 @@ impl<'h> Divided<'h> {
             });
             let inner: Vec<u32> = inner.collect();
             let ranking = Ranking { keys: &self.keys, tallies: &by_inner, ..*first };
-            let (shown, more) = ranking.page(inner, limit, 0);
+            let Page { shown, more } = ranking.page(inner, limit, 0);
             row.rows = shown.iter().map(|&group| ranking.row(group)).collect();
             for below in &mut row.rows {
                 below.r#where = both(row.r#where.as_deref(), below.r#where.take());

@@ -5,14 +5,14 @@
 #[cfg(test)]
 mod tests;
 
-use std::cmp::Reverse;
+use std::cmp::Ordering;
 
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
+use super::list::{BY_KEY, List, Measure, Order, Rows};
 use super::tally::{Groups, Tally, percent};
 use super::{Error, Limit, Selection};
-use crate::order;
 use memprof_heap::{Heap, NONE};
 
 /// Sort order of the constants.
@@ -30,6 +30,18 @@ pub enum Sort {
     Classes,
     /// Name.
     Name,
+}
+
+impl Sort {
+    fn order(self) -> Order {
+        match self {
+            Sort::Retained => &[Measure::Retained, Measure::Size],
+            Sort::Size => &[Measure::Size, Measure::Count],
+            Sort::Count => &[Measure::Count, Measure::Size],
+            Sort::Classes => &[Measure::Classes, Measure::Retained],
+            Sort::Name => BY_KEY,
+        }
+    }
 }
 
 /// `namespaces`.
@@ -134,9 +146,24 @@ struct Tree<'h> {
     classes: Vec<u64>,
     own: Vec<Tally>,
     instances: Vec<Tally>,
-    sort: Sort,
-    limit: Limit<20>,
     whole: u64,
+}
+
+/// Constants: what they retain is retained by the classes, the rest is about instances.
+impl Rows for Tree<'_> {
+    fn measure(&self, number: u32, measure: Measure) -> Option<u64> {
+        let index = number as usize;
+        match measure {
+            Measure::Retained => Some(self.own[index].retained),
+            Measure::Classes => Some(self.classes[index]),
+            _ => self.instances[index].measure(measure),
+        }
+    }
+
+    fn compare_keys(&self, one: u32, other: u32) -> Ordering {
+        let name = |number: u32| self.constants.names[number as usize];
+        name(one).cmp(name(other))
+    }
 }
 
 impl Question {
@@ -145,7 +172,7 @@ impl Question {
     /// # Errors
     /// If the constant does not exist, or the index cannot be read.
     pub fn answer(&self, heap: &Heap) -> Result<Answer, Error> {
-        let tree = Tree::of(heap, self)?;
+        let tree = Tree::of(heap)?;
         let top = match &self.under {
             Some(name) => match tree.constants.numbers.get(name.as_str()) {
                 Some(&number) => number as usize,
@@ -155,7 +182,10 @@ impl Question {
             },
             None => tree.constants.names.len(),
         };
-        let (rows, more) = tree.rows(top, self.depth.0.clamp(1, DEEPEST));
+        let constants = List::new(&tree, self.sort.order());
+        let depth = self.depth.0.clamp(1, DEEPEST);
+        let make = |number: u32, rows, more| tree.row(number as usize, rows, more);
+        let (rows, more) = constants.nested(&tree.children, top, self.limit, depth, &make);
         let real = heap.class_objects().iter().filter(|class| class.real == class.object);
         Ok(Answer {
             sort: self.sort,
@@ -168,7 +198,7 @@ impl Question {
 }
 
 impl<'h> Tree<'h> {
-    fn of(heap: &'h Heap, question: &Question) -> Result<Tree<'h>, Error> {
+    fn of(heap: &'h Heap) -> Result<Tree<'h>, Error> {
         let selection = Selection::new(heap, None)?;
         let mut constants = Constants::default();
         let mut own = vec![NONE; heap.len() as usize];
@@ -222,39 +252,14 @@ impl<'h> Tree<'h> {
             own: own.tally(heap)?,
             instances: instances.sums(heap)?,
             constants,
-            sort: question.sort,
-            limit: question.limit,
             whole: heap.memsizes()?.sum(),
         })
     }
 
-    fn rows(&self, above: usize, depth: usize) -> (Vec<Row>, usize) {
-        let mut order = self.children[above].clone();
-        let rank = |&number: &u32| {
-            let (own, instances) = (&self.own[number as usize], &self.instances[number as usize]);
-            Reverse(match self.sort {
-                Sort::Retained => (own.retained, instances.size),
-                Sort::Size => (instances.size, instances.count),
-                Sort::Count => (instances.count, instances.size),
-                Sort::Classes => (self.classes[number as usize], own.retained),
-                Sort::Name => (0, 0),
-            })
-        };
-        order::sort_by(&mut order, |one, other| {
-            let name = |number: &u32| self.constants.names[*number as usize];
-            rank(one).cmp(&rank(other)).then_with(|| name(one).cmp(name(other)))
-        });
-        let limit = if depth == 0 { Limit(0) } else { self.limit };
-        let (order, more) = limit.page(order, 0);
-        let rows = order.iter().map(|&number| self.row(number as usize, depth));
-        (rows.collect(), more)
-    }
-
-    fn row(&self, number: usize, depth: usize) -> Row {
+    fn row(&self, number: usize, rows: Vec<Row>, more: usize) -> Row {
         let (own, instances) = (&self.own[number], &self.instances[number]);
         let object = self.objects.get(number).copied().filter(|&object| object != NONE);
         let kind = object.and_then(|object| self.heap.kind(object).ok().flatten());
-        let (rows, more) = self.rows(number, depth - 1);
         Row {
             name: self.constants.names[number].to_owned(),
             r#type: kind.map(|kind| kind.name()),

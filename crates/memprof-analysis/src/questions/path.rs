@@ -4,9 +4,9 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use super::describe::{Described, Describer, Named};
+use super::list::{List, Measure, Measured, Page};
 use super::select::Selection;
 use super::{Error, Limit, Phrase};
-use crate::order;
 use memprof_heap::{Heap, NONE};
 
 /// `path`: the shortest path from a root to an object, or the paths to several, merged into a tree.
@@ -253,18 +253,16 @@ impl Forest {
 
     /// The branches below a node, and the number of those not shown. A tree is as deep as the longest path.
     fn branches(&self, at: u32, limit: Limit<8>) -> (Vec<Branch>, usize) {
+        let rows = Measured(|child: u32, measure| {
+            let node = &self.nodes[child as usize];
+            Some(if measure == Measure::Retained { node.retained } else { node.paths as u64 })
+        });
+        let list = List::new(&rows, &[Measure::Retained, Measure::Count]);
         let mut shown = vec![None; self.nodes.len()];
         // Children have larger numbers than their parents, so iterate backwards.
         for index in (at as usize..self.nodes.len()).rev() {
             let node = &self.nodes[index];
-            let mut below = node.below.clone();
-            order::sort_by_key(&mut below, |&child| {
-                std::cmp::Reverse((
-                    self.nodes[child as usize].retained,
-                    self.nodes[child as usize].paths,
-                ))
-            });
-            let (below, more) = limit.page(below, 0);
+            let Page { shown: below, more } = list.page(node.below.iter().copied(), limit, 0);
             let branches: Vec<Branch> =
                 below.iter().filter_map(|&child| shown[child as usize].take()).collect();
             shown[index] = Some(Branch {

@@ -4,13 +4,12 @@
 #[cfg(test)]
 mod tests;
 
-use std::cmp::Reverse;
-
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 
 use super::describe::{Described, Describer};
 use super::holders::{Holder, holders};
+use super::list::{List, Measure, Order, Page};
 use super::numbering::numbered;
 use super::tally::{Groups, Tally, percent};
 use super::{Error, Limit, Phrase, Selection, path};
@@ -30,6 +29,16 @@ pub enum Sort {
     Count,
     /// Sum of their memsizes.
     Size,
+}
+
+impl Sort {
+    fn order(self) -> Order {
+        match self {
+            Sort::Retained => &[Measure::Retained, Measure::Count, Measure::Size],
+            Sort::Count => &[Measure::Count, Measure::Retained, Measure::Size],
+            Sort::Size => &[Measure::Size, Measure::Count, Measure::Retained],
+        }
+    }
 }
 
 /// `procs`.
@@ -136,20 +145,12 @@ impl Question {
         let selection = Selection::new(heap, self.r#where.as_deref())?;
         let procs = Procs::of(heap, &selection)?;
         let tallies = procs.groups.tally(heap)?;
-        let mut order: Vec<u32> = (0..procs.places.len() as u32).collect();
-        order::sort_by_key(&mut order, |&place| {
-            let tally = &tallies[place as usize];
-            Reverse(match self.sort {
-                Sort::Retained => (tally.retained, tally.count, tally.size),
-                Sort::Count => (tally.count, tally.retained, tally.size),
-                Sort::Size => (tally.size, tally.count, tally.retained),
-            })
-        });
-        let (order, more) = self.limit.page(order, self.offset);
+        let places = List::new(&tallies, self.sort.order());
+        let Page { shown, more } = places.page(0..tallies.len() as u32, self.limit, self.offset);
         let sum = |part: fn(&Tally) -> u64| tallies.iter().map(part).sum();
         Ok(Answer {
             sort: self.sort,
-            rows: procs.rows(heap, &tallies, &order)?,
+            rows: procs.rows(heap, &tallies, &shown)?,
             more,
             count: sum(|tally| tally.count),
             size: sum(|tally| tally.size),

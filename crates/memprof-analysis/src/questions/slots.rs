@@ -3,14 +3,16 @@
 #[cfg(test)]
 mod tests;
 
+use std::cmp::Ordering;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::Error;
+use super::list::{BY_KEY, List, Measure, Rows};
+use super::numbering::Numbering;
 use super::tally::percent;
 use super::units::bytes;
-use crate::order;
+use super::{Error, Limit};
 use memprof_dump::record::NoteKind;
 use memprof_heap::Heap;
 
@@ -92,6 +94,9 @@ pub struct Answer {
     pub sentence: String,
 }
 
+/// All sizes are shown.
+const ALL: usize = usize::MAX;
+
 /// Percentage up to which a page counts as nearly empty.
 const NEARLY_EMPTY: f64 = 10.0;
 
@@ -137,6 +142,17 @@ impl OfSize {
     }
 }
 
+/// Sizes of slots, the smallest first.
+impl Rows for Vec<OfSize> {
+    fn measure(&self, _: u32, _: Measure) -> Option<u64> {
+        None
+    }
+
+    fn compare_keys(&self, one: u32, other: u32) -> Ordering {
+        self[one as usize].slot.cmp(&self[other as usize].slot)
+    }
+}
+
 impl Question {
     /// The answer.
     ///
@@ -145,18 +161,21 @@ impl Question {
     pub fn answer(&self, heap: &Heap) -> Result<Answer, Error> {
         let layout = Layout::of(heap);
         let nearly_empty = self.nearly_empty.unwrap_or(NEARLY_EMPTY);
-        let mut rows: Vec<OfSize> = Vec::new();
+        let mut sizes = Numbering::default();
+        let mut found: Vec<OfSize> = Vec::new();
         layout.each_page(heap, |slot, slots, used| {
-            let index = rows.iter().position(|row| row.slot == slot).unwrap_or_else(|| {
-                rows.push(OfSize::new(slot));
-                rows.len() - 1
-            });
-            rows[index].add(slots, used, nearly_empty);
+            let number = sizes.number(slot) as usize;
+            if number == found.len() {
+                found.push(OfSize::new(slot));
+            }
+            found[number].add(slots, used, nearly_empty);
         });
+        let numbers = 0..found.len() as u32;
+        let page = List::new(&found, BY_KEY).page(numbers, Limit::<ALL>::default(), 0);
+        let mut rows = page.of(found);
         if rows.is_empty() && !heap.is_empty() {
             return Err(Error::Question("the dump does not contain the sizes of slots".to_owned()));
         }
-        order::sort_by_key(&mut rows, |row| row.slot);
         rows.iter_mut().for_each(|row| row.finish(layout.page_size));
         let sum = |part: fn(&OfSize) -> u64| rows.iter().map(part).sum::<u64>();
         let pages = sum(|row| row.pages);

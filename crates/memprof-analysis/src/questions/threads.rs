@@ -3,15 +3,13 @@
 #[cfg(test)]
 mod tests;
 
-use std::cmp::Reverse;
-
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 
 use super::describe::{Described, Describer};
+use super::list::{BY_VALUE, List, Measured, Page};
 use super::object::{Reference, json};
 use super::{Error, Limit, Selection};
-use crate::order;
 use memprof_dump::record::Kind;
 use memprof_heap::{FOLDED, Heap, Label, Packed};
 
@@ -79,19 +77,25 @@ impl Question {
         let threads = groups.filter(|&(&group, id)| {
             is_thread.get(group as usize) == Some(&true) && selection.contains(id)
         });
-        let mut threads: Vec<u32> = threads.map(|(_, id)| id).collect();
+        let threads: Vec<u32> = threads.map(|(_, id)| id).collect();
         let (memsizes, retained) = (heap.memsizes()?, heap.retained()?);
-        order::sort_by_key(&mut threads, |&id| (Reverse(retained.get(id)), id));
         let count = threads.len();
         let size = threads.iter().fold(0_u64, |sum, &id| sum.saturating_add(memsizes.get(id)));
-        let (shown, more) = self.limit.page(threads, self.offset);
+        let by_retained = Measured(|id, _| Some(retained.get(id)));
+        let list = List::new(&by_retained, BY_VALUE);
+        let Page { shown, more } = list.page(threads, self.limit, self.offset);
         let describer = Describer::new(heap)?;
-        let row = |&id: &u32| row(heap, &describer, id, self.held_limit.0);
+        let row = |&id: &u32| row(heap, &describer, id, self.held_limit);
         Ok(Answer { rows: shown.iter().map(row).collect::<Result<_, Error>>()?, more, count, size })
     }
 }
 
-fn row(heap: &Heap, describer: &Describer<'_>, thread: u32, limit: usize) -> Result<Row, Error> {
+fn row(
+    heap: &Heap,
+    describer: &Describer<'_>,
+    thread: u32,
+    limit: Limit<10>,
+) -> Result<Row, Error> {
     let words = &describer.words;
     let labels = heap.labels()?;
     let label = |edge: usize| Packed(labels.get(edge).copied().unwrap_or(0)).label();
@@ -123,16 +127,18 @@ fn row(heap: &Heap, describer: &Describer<'_>, thread: u32, limit: usize) -> Res
         .filter(|edge| ours(edge) && !named.contains(&words.target(*edge)))
         .filter(|&edge| once.insert(words.target(edge)))
         .collect();
-    let first = |mut edges: Vec<usize>| -> Result<Vec<Reference>, Error> {
-        let retained = heap.retained()?;
-        order::sort_by_key(&mut edges, |&edge| Reverse(retained.get(words.target(edge))));
-        let shown = edges.into_iter().take(limit);
-        Ok(shown
-            .map(|edge| Reference {
-                label: words.label_of(edge),
-                object: describer.describe(words.target(edge)),
-            })
-            .collect())
+    let retained = heap.retained()?;
+    let first = |edges: &[usize]| {
+        let by_retained =
+            Measured(|row: u32, _| Some(retained.get(words.target(edges[row as usize]))));
+        let list = List::new(&by_retained, BY_VALUE);
+        let page = list.page(0..edges.len() as u32, limit, 0);
+        let shown = page.shown.into_iter().map(|row| edges[row as usize]);
+        let reference = |edge| Reference {
+            label: words.label_of(edge),
+            object: describer.describe(words.target(edge)),
+        };
+        shown.map(reference).collect()
     };
     Ok(Row {
         object: describer.describe(thread),
@@ -142,8 +148,8 @@ fn row(heap: &Heap, describer: &Describer<'_>, thread: u32, limit: usize) -> Res
             .map(|(name, value)| (heap.name(name).to_owned(), json(heap, value)))
             .collect(),
         locals_count: locals.len(),
-        locals: first(locals)?,
+        locals: first(&locals),
         held_count: held.len(),
-        held: first(held)?,
+        held: first(&held),
     })
 }

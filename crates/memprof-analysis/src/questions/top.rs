@@ -1,12 +1,10 @@
 //! `top`: objects, the largest first, or in another order.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use serde::{Deserialize, Serialize};
 
 use super::computed::{depths, referrers};
 use super::describe::{Described, Describer};
+use super::list::largest;
 use super::{Error, Limit, Selection};
 use memprof_heap::{Heap, NONE};
 
@@ -134,33 +132,6 @@ impl Question {
             }
         })
     }
-}
-
-/// The objects with the largest values, the largest first; equal ones by address. Those without a value come last.
-pub(super) fn largest(
-    ids: impl Iterator<Item = u32>,
-    count: usize,
-    value: impl Fn(u32) -> Option<u64>,
-) -> Vec<(u32, Option<u64>)> {
-    largest_of(ids.map(|id| (id, value(id))), count)
-}
-
-/// The same for pairs of objects and values.
-pub(super) fn largest_of(
-    objects: impl IntoIterator<Item = (u32, Option<u64>)>,
-    count: usize,
-) -> Vec<(u32, Option<u64>)> {
-    let mut kept: BinaryHeap<Reverse<(Option<u64>, Reverse<u32>)>> = BinaryHeap::new();
-    for (id, value) in objects {
-        let entry = (value, Reverse(id));
-        if kept.len() < count {
-            kept.push(Reverse(entry));
-        } else if let Some(mut least) = kept.peek_mut().filter(|least| least.0 < entry) {
-            *least = Reverse(entry);
-        }
-    }
-    let sorted = kept.into_sorted_vec().into_iter();
-    sorted.map(|Reverse((value, Reverse(id)))| (id, value)).collect()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use super::describe::{Described, Describer, Named};
-use super::top::largest;
+use super::list::largest;
 use super::{Error, Limit};
 use memprof_heap::graph;
 use memprof_heap::{Heap, Sizes};

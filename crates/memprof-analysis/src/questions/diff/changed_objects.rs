@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Diff;
 use crate::questions::describe::{Described, Describer};
-use crate::questions::top::largest;
+use crate::questions::list::largest;
 use crate::questions::{Error, Limit};
 use memprof_heap::Heap;
 use memprof_heap::graph::BitSet;

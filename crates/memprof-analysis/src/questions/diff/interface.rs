@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::Diff;
 use crate::order;
 use crate::questions::describe::{Described, Describer};
+use crate::questions::list::{List, Measure, Measured};
 use crate::questions::{Error, Limit, Phrase, path};
 use crate::subset::Subset;
 use memprof_dump::record::Kind;
@@ -112,11 +113,15 @@ impl Question {
         order::sort_by_key(&mut inside, |&node| Reverse(retained.get(node)));
         let new = Subset::of(heap, diff.changes.new.iter());
         let keepalive = new.keepalive_within(&inside, VISITS)?;
-        let mut crossings = crossings(heap, &describer, &references, &keepalive)?;
-        order::sort_by_key(&mut crossings, |crossing| {
-            Reverse((crossing.retained, crossing.references))
+        let crossings = crossings(heap, &describer, &references, &keepalive)?;
+        let rows = Measured(|row: u32, measure| {
+            let crossing = &crossings[row as usize];
+            let retained = measure == Measure::Retained;
+            Some(if retained { crossing.retained } else { crossing.references })
         });
-        let (crossings, more) = self.limit.page(crossings, 0);
+        let list = List::new(&rows, &[Measure::Retained, Measure::Count]);
+        let page = list.page(0..crossings.len() as u32, self.limit, 0);
+        let (crossings, more) = (page.of(crossings), page.more);
         let mut border: Vec<u32> = references.iter().map(|reference| reference.from).collect();
         border.dedup();
         let count = inside.len() as u64;

@@ -15,6 +15,7 @@ use super::rows::Sort;
 use super::totals::Sum;
 use crate::order;
 use crate::questions::describe::{Described, Describer};
+use crate::questions::list::{List, Measure, Measured, Order};
 use crate::questions::path::{self, Path};
 use crate::questions::{Error, Limit};
 use memprof_heap::graph::BitSet;
@@ -113,16 +114,24 @@ impl Question {
             }
         }
         let mut owners: Vec<(u32, Held)> = held.into_iter().collect();
-        order::sort_by_key(&mut owners, |(node, held)| {
-            let first = match self.sort {
-                Sort::Size | Sort::New => held.new.size,
-                Sort::Count => held.new.count,
-                Sort::Retained => held.retained.saturating_add(held.grown),
-                Sort::Survived => held.survived.size,
-            };
-            (Reverse(first), Reverse(held.new.size), *node)
+        order::sort_by_key(&mut owners, |(node, _)| *node);
+        let rows = Measured(|row: u32, measure| {
+            let held = &owners[row as usize].1;
+            Some(match measure {
+                Measure::Count => held.new.count,
+                Measure::Retained => held.retained.saturating_add(held.grown),
+                Measure::Survived => held.survived.size,
+                _ => held.new.size,
+            })
         });
-        let (owners, more) = self.limit.page(owners, 0);
+        let order: Order = match self.sort {
+            Sort::Size | Sort::New => &[Measure::Size],
+            Sort::Count => &[Measure::Count, Measure::Size],
+            Sort::Retained => &[Measure::Retained, Measure::Size],
+            Sort::Survived => &[Measure::Survived, Measure::Size],
+        };
+        let page = List::new(&rows, order).page(0..owners.len() as u32, self.limit, 0);
+        let (owners, more) = (page.of(owners), page.more);
         let describer = Describer::new(&diff.after)?;
         let described =
             owners.into_iter().map(|(node, held)| describe(diff, &describer, node, held));

@@ -1,6 +1,6 @@
 //! Two heaps side by side: by class, type or allocation site.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::ops::Deref;
 
 use serde::{Deserialize, Serialize};
@@ -8,10 +8,11 @@ use serde::{Deserialize, Serialize};
 use super::Diff;
 use super::keys::{Key, Keys};
 use super::totals::{Change, Sum};
-use crate::order;
+use crate::questions::list::sums::{Merge, merge, summed};
+use crate::questions::list::{self, List, Measure, Order, Rows as _, signed};
 use crate::questions::tally::Groups;
 use crate::questions::{Error, Limit};
-use memprof_heap::graph::{BitSet, Dominators, PART, filled, in_parts};
+use memprof_heap::graph::{BitSet, Dominators, PART, filled};
 use memprof_heap::{Heap, NONE};
 
 /// Property that objects are grouped by.
@@ -119,7 +120,7 @@ impl Question {
         let (changes, survived) = (&diff.changes, diff.survived.as_ref());
         let reached_before = Reached::of(&diff.before)?;
         let reached_after = Reached::of(&diff.after)?;
-        let mut sums = summed(&chosen.before, keys.len(), |sums, id| {
+        let mut sums = sum(&chosen.before, keys.len(), |sums, id| {
             if let Some(sums) = sums.get_mut(before.row(id) as usize) {
                 let size = old.get(id);
                 sums.before.add(size);
@@ -131,7 +132,7 @@ impl Question {
                 }
             }
         });
-        let since = summed(&chosen.after, keys.len(), |sums, id| {
+        let since = sum(&chosen.after, keys.len(), |sums, id| {
             if let Some(sums) = sums.get_mut(after.row(id) as usize) {
                 let size = sizes.get(id);
                 sums.after.add(size);
@@ -166,7 +167,7 @@ impl Question {
             .zip(sums)
             .zip(retained)
             .filter(|((_, sums), _)| there(sums));
-        let mut rows: Vec<Row> = rows
+        let rows: Vec<Row> = rows
             .map(|((key, sums), retained)| Row {
                 key,
                 before: sums.before,
@@ -181,15 +182,11 @@ impl Question {
             })
             .collect();
         let all = rows.len();
-        if self.changed {
-            rows.retain(|row| !row.is_unchanged());
-        }
-        let unchanged = all - rows.len();
-        order::sort_by_key(&mut rows, |row| {
-            let (reachable, change) = (row.reachable, row.change);
-            Reverse((self.sort.of(row), reachable.size, reachable.count, change.size, change.count))
-        });
-        let (rows, more) = self.limit.page(rows, 0);
+        let listed = Listed { rows, changed: self.changed };
+        let numbers = 0..all as u32;
+        let unchanged = numbers.clone().filter(|&row| !listed.is_listed(row)).count();
+        let page = List::new(&listed, self.sort.order()).page(numbers, self.limit, 0);
+        let (rows, more) = (page.of(listed.rows), page.more);
         Ok(Rows { warnings: diff.warnings.clone(), rows, more, unchanged })
     }
 }
@@ -222,41 +219,66 @@ impl<'h> Reached<'h> {
     }
 }
 
-/// Sums of a set's members by row, computed in several threads.
-fn summed(set: &BitSet, rows: usize, add: impl Fn(&mut [Sums], u32) + Sync) -> Vec<Sums> {
-    let start = || vec![Sums::default(); rows];
+/// Sums of a set's members by row.
+fn sum(set: &BitSet, rows: usize, add: impl Fn(&mut [Sums], u32) + Sync) -> Vec<Sums> {
     let part = if rows < PART { PART } else { set.length().max(1) };
-    let parts = in_parts(set.length(), part, start, |sums, part| {
+    summed(rows, (set.length(), part), |sums, part| {
         let ids = part.start as u32..part.end as u32;
         ids.filter(|&id| set.contains(id)).for_each(|id| add(sums, id));
-    });
-    let mut parts = parts.into_iter();
-    let mut sums = parts.next().unwrap_or_else(start);
-    parts.for_each(|part| merge(&mut sums, &part));
-    sums
+    })
 }
 
-fn merge(sums: &mut [Sums], others: &[Sums]) {
-    for (sums, others) in sums.iter_mut().zip(others) {
-        sums.before.merge(&others.before);
-        sums.after.merge(&others.after);
-        sums.reachable_before.merge(&others.reachable_before);
-        sums.reachable_after.merge(&others.reachable_after);
-        sums.new.merge(&others.new);
-        sums.garbage.merge(&others.garbage);
-        sums.gone.merge(&others.gone);
-        sums.survived.merge(&others.survived);
+impl Merge for Sums {
+    fn merge(&mut self, others: &Sums) {
+        self.before.merge(&others.before);
+        self.after.merge(&others.after);
+        self.reachable_before.merge(&others.reachable_before);
+        self.reachable_after.merge(&others.reachable_after);
+        self.new.merge(&others.new);
+        self.garbage.merge(&others.garbage);
+        self.gone.merge(&others.gone);
+        self.survived.merge(&others.survived);
     }
 }
 
 impl Sort {
-    fn of(self, row: &Row) -> i128 {
+    fn order(self) -> Order {
         match self {
-            Sort::Size => row.reachable.size.into(),
-            Sort::Count => row.reachable.count.into(),
-            Sort::Retained => row.retained.into(),
-            Sort::New => row.new.size.saturating_sub(row.garbage.size).into(),
-            Sort::Survived => row.survived.map_or(0, |survived| survived.size.into()),
+            Sort::Size => &[Measure::Size, Measure::Count],
+            Sort::Count => &[Measure::Count, Measure::Size],
+            Sort::Retained => &[Measure::Retained, Measure::Size, Measure::Count],
+            Sort::New => &[Measure::New, Measure::Size, Measure::Count],
+            Sort::Survived => &[Measure::Survived, Measure::Size, Measure::Count],
         }
+    }
+}
+
+/// The rows of the list: all, or only changed ones.
+struct Listed {
+    rows: Vec<Row>,
+    changed: bool,
+}
+
+impl list::Rows for Listed {
+    fn measure(&self, row: u32, measure: Measure) -> Option<u64> {
+        let row = &self.rows[row as usize];
+        match measure {
+            Measure::Count => signed(row.reachable.count),
+            Measure::Retained => Some(row.retained),
+            Measure::New => Some(row.new.size.saturating_sub(row.garbage.size)),
+            Measure::Survived => Some(row.survived.map_or(0, |survived| survived.size)),
+            _ => signed(row.reachable.size),
+        }
+    }
+
+    /// Rows with the same growth: those with more growth including garbage come first.
+    fn compare_keys(&self, one: u32, other: u32) -> Ordering {
+        let change = |row: u32| self.rows[row as usize].change;
+        let change = |row: u32| Reverse((change(row).size, change(row).count));
+        change(one).cmp(&change(other)).then(one.cmp(&other))
+    }
+
+    fn is_listed(&self, row: u32) -> bool {
+        !self.changed || !self.rows[row as usize].is_unchanged()
     }
 }

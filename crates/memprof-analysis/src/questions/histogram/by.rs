@@ -11,7 +11,7 @@ use super::super::{Error, Selection, application};
 use super::key::Raw;
 use memprof_dump::record::{Kind, NameId};
 use memprof_heap::graph::filled;
-use memprof_heap::{Heap, NONE};
+use memprof_heap::{Class, Group, Heap, NONE, Site};
 
 /// Property that objects are grouped by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,40 +55,122 @@ pub enum By {
     Root,
 }
 
-impl By {
-    /// True if groups contain other groups.
-    pub fn is_tree(self) -> bool {
-        matches!(self, By::Namespace | By::Superclass)
-    }
-
+/// A property by which objects can be grouped.
+pub(super) struct Property {
+    by: By,
     /// Field of the query language with the same values.
-    pub(super) fn field(self) -> Option<&'static str> {
-        Some(match self {
-            By::Class => "class",
-            By::Type => "type",
-            By::File => "file",
-            By::Line => "site",
-            By::Gem => "gem",
-            By::Application => "application",
-            By::Method => "method",
-            By::Generation => "generation",
-            By::Age => "age",
-            By::Size => "size",
-            By::Length => "length",
-            By::Shape => "shape",
-            By::Slot => "slot",
-            By::Imemo => "imemo",
-            By::Namespace | By::Superclass | By::Root => return None,
+    pub field: Option<&'static str>,
+    /// The objects that have it (default: all).
+    pub only: Option<&'static str>,
+    /// True if groups contain other groups.
+    pub is_tree: bool,
+    /// The group of each chosen object.
+    groups: for<'h> fn(&mut Keys<'h>, &Selection<'_>) -> Result<Vec<u32>, Error>,
+}
+
+/// A property that a field of the query language has, too.
+const fn field(
+    by: By,
+    field: &'static str,
+    groups: for<'h> fn(&mut Keys<'h>, &Selection<'_>) -> Result<Vec<u32>, Error>,
+) -> Property {
+    Property { by, field: Some(field), only: None, is_tree: false, groups }
+}
+
+/// All properties. The histogram by each is a list of its own.
+static PROPERTIES: [Property; 17] = [
+    field(By::Class, "class", |keys, chosen| keys.by_group(chosen, Keys::class)),
+    field(By::Type, "type", |keys, chosen| {
+        keys.by_group(chosen, |keys, group| keys.number(Raw::Type(group.kind)))
+    }),
+    field(By::File, "file", |keys, chosen| keys.by_site(chosen, |_, site| Raw::Name(site.file))),
+    field(By::Line, "site", |keys, chosen| {
+        keys.by_site(chosen, |_, site| Raw::Site(site.file, site.line))
+    }),
+    field(By::Gem, "gem", |keys, chosen| keys.by_site(chosen, Keys::gem)),
+    field(By::Application, "application", |keys, chosen| {
+        keys.by_site(chosen, |keys, site| {
+            let own = application(keys.heap, site);
+            own.map_or(Raw::Unknown, |own| Raw::Site(own.file, own.line))
         })
+    }),
+    field(By::Method, "method", |keys, chosen| {
+        keys.by_site(chosen, |_, site| site.method.map_or(Raw::Unknown, Raw::Name))
+    }),
+    field(By::Generation, "generation", |keys, chosen| {
+        let generations = keys.heap.generations()?;
+        Ok(keys.each(chosen, |id| known(generations, id, Raw::Number)))
+    }),
+    field(By::Age, "age", |keys, chosen| {
+        let generations = keys.heap.generations()?;
+        let now = u64::from(last_generation(keys.heap)?);
+        let age = |generation| Raw::Number(now.saturating_sub(generation));
+        Ok(keys.each(chosen, |id| known(generations, id, age)))
+    }),
+    field(By::Size, "size", |keys, chosen| {
+        let memsizes = keys.heap.memsizes()?;
+        Ok(keys.each(chosen, |id| bits(memsizes.get(id))))
+    }),
+    field(By::Length, "length", |keys, chosen| {
+        let lengths = keys.heap.lengths()?;
+        Ok(keys.each(chosen, |id| known(lengths, id, bits)))
+    }),
+    field(By::Shape, "shape", |keys, chosen| {
+        let shapes = keys.heap.shape_ids()?;
+        Ok(keys.each(chosen, |id| known(shapes, id, Raw::Number)))
+    }),
+    field(By::Slot, "slot", |keys, chosen| {
+        let slots = keys.heap.slots();
+        Ok(keys.each(chosen, |id| match slots.get(id as usize) {
+            Some(&slot) if slot > 0 => Raw::Number(u64::from(slot)),
+            _ => Raw::Unknown,
+        }))
+    }),
+    Property {
+        only: Some("type = imemo"),
+        ..field(By::Imemo, "imemo", |keys, chosen| keys.by_group(chosen, Keys::imemo))
+    },
+    Property {
+        by: By::Namespace,
+        field: None,
+        only: None,
+        is_tree: true,
+        groups: |keys, chosen| keys.by_group(chosen, Keys::namespace),
+    },
+    Property {
+        by: By::Superclass,
+        field: None,
+        only: None,
+        is_tree: true,
+        groups: |keys, chosen| keys.by_group(chosen, Keys::superclass),
+    },
+    Property {
+        by: By::Root,
+        field: None,
+        only: None,
+        is_tree: false,
+        groups: |keys, chosen| {
+            let categories = categories(keys.heap, keys.heap.steps()?);
+            Ok(keys.each(chosen, |id| known(&categories, id, Raw::category)))
+        },
+    },
+];
+
+impl By {
+    /// What is known of the property.
+    pub(super) fn property(self) -> &'static Property {
+        PROPERTIES.iter().find(|property| property.by == self).expect("one for each")
     }
 }
 
 /// Groups with their keys.
 pub(super) struct Keys<'h> {
     pub heap: &'h Heap,
-    pub by: By,
+    pub property: &'static Property,
     pub groups: Groups,
     pub raw: Numbering<Raw>,
+    /// Position of each group in the order of the keys, if rows are sorted by these.
+    places: Vec<u32>,
     /// Cached, as gems have many files.
     gems: FxHashMap<&'h str, NameId>,
 }
@@ -98,75 +180,64 @@ impl<'h> Keys<'h> {
     pub fn new(heap: &'h Heap, by: By, selection: &Selection<'_>) -> Result<Keys<'h>, Error> {
         let mut keys = Keys {
             heap,
-            by,
+            property: by.property(),
             groups: Groups::default(),
             raw: Numbering::default(),
+            places: Vec::new(),
             gems: FxHashMap::default(),
         };
-        keys.groups.of = keys.of_all(selection)?;
+        keys.groups.of = (keys.property.groups)(&mut keys, selection)?;
         keys.groups.count = keys.raw.keys.len();
         Ok(keys)
     }
 
-    fn of_all(&mut self, selection: &Selection<'_>) -> Result<Vec<u32>, Error> {
-        let heap = self.heap;
-        let all = heap.len() as usize;
-        let pick = |id: u32, group: u32| if selection.contains(id) { group } else { NONE };
-        match self.by {
-            By::Class | By::Type | By::Imemo | By::Namespace | By::Superclass => {
-                let table: Vec<u32> =
-                    (0..heap.groups().len()).map(|group| self.of_group(group)).collect();
-                let groups = heap.group_numbers()?;
-                let of = |id: u32| table.get(*groups.get(id as usize)? as usize).copied();
-                Ok(filled(all, |id| pick(id, of(id).unwrap_or(NONE))))
-            }
-            By::File | By::Line | By::Gem | By::Application | By::Method => {
-                let table: Vec<u32> =
-                    (0..heap.sites().len()).map(|site| self.of_site(site)).collect();
-                let unknown = self.number(Raw::Unknown);
-                let sites = heap.site_numbers()?;
-                let of =
-                    |id: u32| sites.get(id as usize).and_then(|&site| table.get(site as usize));
-                Ok(filled(all, |id| pick(id, of(id).copied().unwrap_or(unknown))))
-            }
-            By::Root => {
-                let categories = categories(heap, heap.steps()?);
-                Ok(self.each(selection, |id| match categories.get(id as usize) {
-                    Some(&category) if category != NONE => Raw::Category(category),
-                    _ => Raw::Unknown,
-                }))
-            }
-            By::Size => {
-                let memsizes = heap.memsizes()?;
-                Ok(self.each(selection, |id| bits(memsizes.get(id))))
-            }
-            By::Length => {
-                let lengths = heap.lengths()?;
-                Ok(self.each(selection, |id| known(lengths, id, bits)))
-            }
-            By::Shape => {
-                let shapes = heap.shape_ids()?;
-                Ok(self.each(selection, |id| known(shapes, id, Raw::Number)))
-            }
-            By::Generation => {
-                let generations = heap.generations()?;
-                Ok(self.each(selection, |id| known(generations, id, Raw::Number)))
-            }
-            By::Age => {
-                let generations = heap.generations()?;
-                let now = u64::from(last_generation(heap)?);
-                let age = |generation| Raw::Number(now.saturating_sub(generation));
-                Ok(self.each(selection, |id| known(generations, id, age)))
-            }
-            By::Slot => {
-                let slots = heap.slots();
-                let slot = |id: u32| slots.get(id as usize).map_or(0, |&slot| u64::from(slot));
-                Ok(self.each(selection, |id| match slot(id) {
-                    0 => Raw::Unknown,
-                    slot => Raw::Number(slot),
-                }))
-            }
+    /// The same; `by_name` if rows are sorted by their keys.
+    pub fn in_order(mut self, by_name: bool) -> Keys<'h> {
+        if by_name {
+            let mut groups: Vec<u32> = (0..self.groups.count as u32).collect();
+            groups.sort_by_cached_key(|&group| self.key(group));
+            self.places = vec![0; groups.len()];
+            groups.iter().zip(0..).for_each(|(&group, place)| self.places[group as usize] = place);
         }
+        self
+    }
+
+    /// The position of a group in the order of the keys, or in that of the groups.
+    pub fn place(&self, group: u32) -> u32 {
+        self.places.get(group as usize).copied().unwrap_or(group)
+    }
+
+    /// Groups by a property that all objects of a type and class share.
+    fn by_group(
+        &mut self,
+        selection: &Selection<'_>,
+        number: impl Fn(&mut Self, Group) -> u32,
+    ) -> Result<Vec<u32>, Error> {
+        let heap = self.heap;
+        let table: Vec<u32> = heap.groups().iter().map(|&group| number(self, group)).collect();
+        let groups = heap.group_numbers()?;
+        let of = |id: u32| table.get(*groups.get(id as usize)? as usize).copied();
+        let pick = |id| if selection.contains(id) { of(id).unwrap_or(NONE) } else { NONE };
+        Ok(filled(heap.len() as usize, pick))
+    }
+
+    /// Groups by a property of the line that allocated the objects.
+    fn by_site(
+        &mut self,
+        selection: &Selection<'_>,
+        raw: impl Fn(&mut Self, &'h Site) -> Raw,
+    ) -> Result<Vec<u32>, Error> {
+        let heap = self.heap;
+        let numbers = heap.sites().iter().map(|site| {
+            let raw = raw(self, site);
+            self.number(raw)
+        });
+        let table: Vec<u32> = numbers.collect();
+        let unknown = self.number(Raw::Unknown);
+        let sites = heap.site_numbers()?;
+        let of = |id: u32| table.get(*sites.get(id as usize)? as usize).copied();
+        let pick = |id| if selection.contains(id) { of(id).unwrap_or(unknown) } else { NONE };
+        Ok(filled(heap.len() as usize, pick))
     }
 
     fn each(&mut self, selection: &Selection<'_>, raw: impl Fn(u32) -> Raw + Sync) -> Vec<u32> {
@@ -178,26 +249,37 @@ impl<'h> Keys<'h> {
 
     fn number(&mut self, raw: Raw) -> u32 {
         let number = self.raw.number(raw);
-        if self.by.is_tree() && number as usize == self.groups.parents.len() {
+        if self.property.is_tree && number as usize == self.groups.parents.len() {
             self.groups.parents.push(NONE);
         }
         number
     }
 
-    fn of_group(&mut self, group: usize) -> u32 {
-        let heap = self.heap;
-        let group = heap.groups()[group];
-        let class = heap.classes().get(group.shown as usize).copied();
-        match (self.by, class) {
-            (By::Type, _) => self.number(Raw::Type(group.kind)),
-            (By::Imemo, _) => {
-                let name = group.name.filter(|_| group.kind == Kind::IMEMO);
-                self.number(name.map_or(Raw::Unknown, Raw::Name))
-            }
-            (_, None) => self.number(Raw::Unknown),
-            (By::Superclass, Some(class)) if class.object != NONE => self.subclass(class.object),
-            (By::Namespace, Some(class)) => self.constant(class.name),
-            (_, Some(class)) => self.number(Raw::Name(class.name)),
+    fn shown(&self, group: Group) -> Option<&'h Class> {
+        self.heap.classes().get(group.shown as usize)
+    }
+
+    fn class(&mut self, group: Group) -> u32 {
+        let class = self.shown(group);
+        self.number(class.map_or(Raw::Unknown, |class| Raw::Name(class.name)))
+    }
+
+    fn imemo(&mut self, group: Group) -> u32 {
+        let name = group.name.filter(|_| group.kind == Kind::IMEMO);
+        self.number(name.map_or(Raw::Unknown, Raw::Name))
+    }
+
+    fn namespace(&mut self, group: Group) -> u32 {
+        match self.shown(group) {
+            Some(class) => self.constant(class.name),
+            None => self.number(Raw::Unknown),
+        }
+    }
+
+    fn superclass(&mut self, group: Group) -> u32 {
+        match self.shown(group) {
+            Some(class) if class.object != NONE => self.subclass(class.object),
+            _ => self.class(group),
         }
     }
 
@@ -263,22 +345,9 @@ impl<'h> Keys<'h> {
         self.number(raw)
     }
 
-    fn of_site(&mut self, site: usize) -> u32 {
-        let site = self.heap.sites()[site];
-        let raw = match self.by {
-            By::Line => Raw::Site(site.file, site.line),
-            By::Application => match application(self.heap, &site) {
-                Some(own) => Raw::Site(own.file, own.line),
-                None => Raw::Unknown,
-            },
-            By::Method => site.method.map_or(Raw::Unknown, Raw::Name),
-            By::Gem => {
-                let gem = guess_gem(self.heap.name(site.file));
-                Raw::Gem(*self.gems.entry(gem).or_insert(site.file))
-            }
-            _ => Raw::Name(site.file),
-        };
-        self.number(raw)
+    fn gem(&mut self, site: &'h Site) -> Raw {
+        let gem = guess_gem(self.heap.name(site.file));
+        Raw::Gem(*self.gems.entry(gem).or_insert(site.file))
     }
 }
 

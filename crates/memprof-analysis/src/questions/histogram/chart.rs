@@ -50,7 +50,7 @@ impl Ranking<'_> {
             key: format!("{first}..{last}"),
             count: tallies().map(|tally| tally.count).sum(),
             size: tallies().map(|tally| tally.size).sum(),
-            r#where: self.keys.by.field().map(|field| {
+            r#where: self.keys.property.field.map(|field| {
                 let range = format!("{field} in {first}..{last}");
                 match filter {
                     Some(filter) => format!("{range} and ({filter})"),

@@ -4,7 +4,7 @@ use memprof_paths::guess_gem;
 use serde::Serialize;
 
 use super::super::words::place;
-use super::by::{By, Keys};
+use super::by::Keys;
 use memprof_dump::record::{Kind, NameId};
 
 /// The key of a group, as it is computed.
@@ -34,6 +34,11 @@ impl Raw {
             Raw::Category(category) => Some(category as usize),
             _ => None,
         }
+    }
+
+    /// A category by its number.
+    pub fn category(number: u64) -> Raw {
+        u32::try_from(number).map_or(Raw::Unknown, Raw::Category)
     }
 
     /// The least and the largest number with this key, if it stands for numbers.
@@ -92,13 +97,12 @@ impl Keys<'_> {
 
     /// The filter that chooses the objects of a group.
     pub fn filter(&self, group: u32) -> Option<String> {
-        let field = self.by.field()?;
+        let field = self.property.field?;
+        let is_range = matches!(self.raw.keys.get(group as usize), Some(Raw::Bits(_)));
         Some(match self.key(group) {
             Key::Unknown => format!("{field} is none"),
             Key::Number(number) => format!("{field} = {number}"),
-            Key::Text(range) if matches!(self.by, By::Size | By::Length) => {
-                format!("{field} in {range}")
-            }
+            Key::Text(range) if is_range => format!("{field} in {range}"),
             Key::Text(text) => format!("{field} = {}", quoted(&text)),
         })
     }

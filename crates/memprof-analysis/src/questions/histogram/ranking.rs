@@ -1,12 +1,23 @@
 //! Sorted groups, as rows.
 
-use std::cmp::Reverse;
+use std::cmp::Ordering;
 
 use super::super::Limit;
-use super::super::limit::sort_first;
+use super::super::list::{BY_KEY, List, Measure, Order, Page, Rows};
 use super::super::tally::{Tally, percent};
 use super::by::Keys;
 use super::{Row, Sort};
+
+impl Sort {
+    fn order(self) -> Order {
+        match self {
+            Sort::Retained => &[Measure::Retained, Measure::Size, Measure::Count],
+            Sort::Size => &[Measure::Size, Measure::Count, Measure::Retained],
+            Sort::Count => &[Measure::Count, Measure::Size, Measure::Retained],
+            Sort::Name => BY_KEY,
+        }
+    }
+}
 
 /// Sorted groups.
 #[derive(Clone, Copy)]
@@ -18,37 +29,41 @@ pub(super) struct Ranking<'k> {
     pub rooted: bool,
 }
 
-impl Ranking<'_> {
-    /// The groups that are shown, and how many follow. Groups without objects do not count.
-    pub fn page<const N: usize>(
-        &self,
-        mut groups: Vec<u32>,
-        limit: Limit<N>,
-        offset: usize,
-    ) -> (Vec<u32>, usize) {
-        self.sort(&mut groups, limit.end(offset));
-        limit.page(groups, offset)
+/// Groups without objects are not listed.
+impl Rows for Ranking<'_> {
+    fn measure(&self, group: u32, measure: Measure) -> Option<u64> {
+        self.tallies[group as usize].measure(measure)
     }
 
-    /// Sorts the groups before `end`, and drops those without objects.
-    fn sort(&self, groups: &mut Vec<u32>, end: usize) {
-        let tally = |group: u32| self.tallies[group as usize];
-        groups.retain(|&group| tally(group).count > 0);
-        let rank = |group: u32| {
-            let tally = tally(group);
-            match self.sort {
-                Sort::Retained => Reverse((tally.retained, tally.size, tally.count)),
-                Sort::Size => Reverse((tally.size, tally.count, tally.retained)),
-                Sort::Count | Sort::Name => Reverse((tally.count, tally.size, tally.retained)),
-            }
-        };
-        match self.sort {
-            Sort::Name => groups.sort_by_cached_key(|&group| self.keys.key(group)),
-            _ => sort_first(groups, end, |&group| (rank(group), group)),
-        }
+    fn compare_keys(&self, one: u32, other: u32) -> Ordering {
+        self.keys.place(one).cmp(&self.keys.place(other))
+    }
+
+    fn is_listed(&self, group: u32) -> bool {
+        self.tallies[group as usize].count > 0
+    }
+}
+
+impl Ranking<'_> {
+    fn list(&self) -> List<'_, Self> {
+        List::new(self, self.sort.order())
+    }
+
+    /// The groups that are shown.
+    pub fn page<const N: usize>(
+        &self,
+        groups: impl IntoIterator<Item = u32>,
+        limit: Limit<N>,
+        offset: usize,
+    ) -> Page {
+        self.list().page(groups, limit, offset)
     }
 
     pub fn row(&self, group: u32) -> Row {
+        self.row_with(group, (Vec::new(), 0))
+    }
+
+    fn row_with(&self, group: u32, (rows, more): (Vec<Row>, usize)) -> Row {
         let tally = &self.tallies[group as usize];
         let (first_generation, last_generation) = tally.generations();
         Row {
@@ -60,8 +75,8 @@ impl Ranking<'_> {
             first_generation,
             last_generation,
             r#where: self.keys.filter(group),
-            rows: Vec::new(),
-            more: 0,
+            rows,
+            more,
         }
     }
 
@@ -70,22 +85,9 @@ impl Ranking<'_> {
         percent(part, self.heap_size)
     }
 
-    /// Adds the inner groups to a row.
-    pub fn nest(
-        &self,
-        row: &mut Row,
-        group: u32,
-        children: &[Vec<u32>],
-        limit: Limit<10>,
-        depth: usize,
-    ) {
-        let limit = if depth > 1 { limit } else { Limit(0) };
-        let (shown, more) = self.page(children[group as usize].clone(), limit, 0);
-        row.more = more;
-        for group in shown {
-            let mut below = self.row(group);
-            self.nest(&mut below, group, children, limit, depth - 1);
-            row.rows.push(below);
-        }
+    /// A row of a tree, with `depth` levels of groups within.
+    pub fn tree(&self, group: u32, children: &[Vec<u32>], limit: Limit<10>, depth: usize) -> Row {
+        let make = |group, rows, more| self.row_with(group, (rows, more));
+        self.row_with(group, self.list().nested(children, group as usize, limit, depth, &make))
     }
 }

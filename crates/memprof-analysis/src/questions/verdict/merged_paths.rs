@@ -1,12 +1,11 @@
 //! Paths to the objects of a filter, merged if they only differ in indices and keys.
 
-use std::cmp::Reverse;
-
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use super::{Sum, Verdict};
 use crate::order;
+use crate::questions::list::{BY_VALUE, List, Measured};
 use crate::questions::{Error, Limit, Phrase, Selection};
 use memprof_heap::{Heap, NONE};
 
@@ -60,8 +59,10 @@ impl Question {
         }
         let garbage = sums.remove(&NONE).unwrap_or_default();
         let mut sums: Vec<(u32, Sum)> = sums.into_iter().collect();
-        order::sort_by_key(&mut sums, |&(node, sum)| (Reverse(sum.count), node));
-        let (sums, more) = self.limit.page(sums, 0);
+        order::sort_by_key(&mut sums, |&(node, _)| node);
+        let rows = Measured(|row: u32, _| Some(sums[row as usize].1.count));
+        let page = List::new(&rows, BY_VALUE).page(0..sums.len() as u32, self.limit, 0);
+        let (sums, more) = (page.of(sums), page.more);
         let row = |(node, sum): (u32, Sum)| Row {
             class: (verdict.text(verdict.tree.nodes[node as usize].class)).to_owned(),
             retained_by: verdict.retained_by(node),

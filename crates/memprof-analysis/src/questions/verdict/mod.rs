@@ -284,7 +284,7 @@ impl Verdict {
             1 => search.large(question.threshold()?),
             _ => search.found(),
         };
-        let (found, more) = question.limit.page(found, 0);
+        let (found, more) = question.limit.cut(found);
         let describer = Describer::new(last)?;
         let also = self.also(&found, last)?;
         let finding =

@@ -87,17 +87,7 @@ fn class_number(ruby: &Ruby, native: &NativeHeap, id: u32) -> Answer<Option<u32>
 
 /// The superclass returned by Ruby's `superclass`, which skips included modules.
 fn superclass_number(native: &NativeHeap, id: u32) -> Option<u32> {
-    let heap = &native.0.heap;
-    let mut class = heap.class_object(id)?.superclass;
-    // A broken dump may contain cycles.
-    for _ in 0..1000 {
-        match heap.kind(class) {
-            Ok(Some(Kind::ICLASS)) => class = heap.class_object(class)?.superclass,
-            Ok(Some(_)) => return Some(class),
-            _ => return None,
-        }
-    }
-    None
+    questions::class::superclass(&native.0.heap, id)
 }
 
 fn memsize(ruby: &Ruby, native: &NativeHeap, id: u32) -> Answer<u64> {

@@ -11,7 +11,7 @@ use memprof_heap::graph::{piece_of, share};
 const SMALL: usize = 1 << 16;
 
 /// Keys and their numbers.
-pub(super) struct Numbering<K> {
+pub(in super::super) struct Numbering<K> {
     /// By number.
     pub keys: Vec<K>,
     numbers: FxHashMap<K, u32>,
@@ -65,7 +65,7 @@ impl<K: Copy + Eq + Hash> Numbering<K> {
 
 /// The number of each object's key, [`NONE`] for objects without one, and the keys by number. `small` returns a unique
 /// number of a key, if it has one: small ones are found faster. Works in several threads.
-pub(super) fn numbered<K: Copy + Eq + Hash + Send + Sync>(
+pub(in super::super) fn numbered<K: Copy + Eq + Hash + Send + Sync>(
     length: usize,
     key: impl Fn(u32) -> Option<K> + Sync,
     small: impl Fn(K) -> Option<usize> + Sync,

@@ -1,14 +1,15 @@
 //! Sums of groups of objects: number, size, retained size, generations.
 
 use std::io;
-use std::ops::Range;
 
+use super::sums::{Merge, summed};
+use super::{Measure, Rows};
 use memprof_heap::graph::{PART, Tree, in_parts, piece_of};
 use memprof_heap::{Heap, NONE, Sizes};
 
 /// Sums of one group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Tally {
+pub(in super::super) struct Tally {
     pub count: u64,
     pub size: u64,
     /// Bytes that the group's objects retain individually; 0 in a heap without roots.
@@ -29,14 +30,13 @@ impl Tally {
         self.merge(&Tally { count: 1, size, retained: 0, first: generation, last: generation });
     }
 
-    /// Adds another group, except its retained size.
-    pub fn merge(&mut self, other: &Tally) {
-        self.count += other.count;
-        self.size = self.size.saturating_add(other.size);
-        // NONE is the largest number.
-        self.first = self.first.min(other.first);
-        if other.last != NONE && (self.last == NONE || self.last < other.last) {
-            self.last = other.last;
+    /// A measure of the group.
+    pub fn measure(&self, measure: Measure) -> Option<u64> {
+        match measure {
+            Measure::Count => Some(self.count),
+            Measure::Size => Some(self.size),
+            Measure::Retained => Some(self.retained),
+            _ => None,
         }
     }
 
@@ -47,9 +47,29 @@ impl Tally {
     }
 }
 
+/// Groups by number.
+impl Rows for Vec<Tally> {
+    fn measure(&self, group: u32, measure: Measure) -> Option<u64> {
+        self.get(group as usize)?.measure(measure)
+    }
+}
+
+impl Merge for Tally {
+    /// Adds another group, except its retained size.
+    fn merge(&mut self, other: &Tally) {
+        self.count += other.count;
+        self.size = self.size.saturating_add(other.size);
+        // NONE is the largest number.
+        self.first = self.first.min(other.first);
+        if other.last != NONE && (self.last == NONE || self.last < other.last) {
+            self.last = other.last;
+        }
+    }
+}
+
 /// The group of each object, [`NONE`] if it has none; a group may be part of another.
 #[derive(Default)]
-pub(super) struct Groups {
+pub(in super::super) struct Groups {
     pub of: Vec<u32>,
     pub count: usize,
     /// The parent of each group, [`NONE`] for none; empty if groups have no parents. There are no cycles.
@@ -92,22 +112,15 @@ impl Groups {
     pub fn sums(&self, heap: &Heap) -> io::Result<Vec<Tally>> {
         let memsizes = heap.memsizes()?;
         let generations = heap.generations()?;
-        let start = || vec![Tally::default(); self.count];
-        let sum = |tallies: &mut Vec<Tally>, part: Range<usize>| {
+        let part = (self.of.len(), self.part(PART));
+        let mut tallies = summed(self.count, part, |tallies: &mut [Tally], part| {
             for (&group, id) in self.of[part.clone()].iter().zip(part.start as u32..) {
                 if let Some(tally) = tallies.get_mut(group as usize) {
                     let generation = generations.get(id as usize).copied().unwrap_or(NONE);
                     tally.add(memsizes.get(id), generation);
                 }
             }
-        };
-        let mut parts = in_parts(self.of.len(), self.part(PART), start, sum).into_iter();
-        let mut tallies = parts.next().unwrap_or_else(start);
-        for part in parts {
-            for (tally, other) in tallies.iter_mut().zip(&part) {
-                tally.merge(other);
-            }
-        }
+        });
         if !self.parents.is_empty() {
             let own = tallies.clone();
             for (tally, group) in own.iter().zip(0..) {
@@ -231,7 +244,7 @@ impl<'g> Top<'g> {
 }
 
 /// A percentage, rounded to two decimals.
-pub(super) fn percent(part: u64, whole: u64) -> f64 {
+pub(in super::super) fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 {
         return 0.0;
     }
