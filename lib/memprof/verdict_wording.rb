@@ -277,7 +277,7 @@ module Memprof
       gained = reachable.last - reachable.first
       others = memory[:items].reject { |item| OBJECTS.include?(item[:key]) }
       [["reachable objects", gained], ["garbage", memory[:objects] - gained],
-        *others.map { |item| item.values_at(:name, :change) }]
+        *others.map { |item| [item[:name].sub(", not ", " but not "), item[:change]] }] # a list has commas
     end
 
     def once(text)

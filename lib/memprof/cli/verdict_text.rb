@@ -42,7 +42,7 @@ module Memprof
         @page.note("... #{Units.plural(more, "more finding")} (--limit N)") if more.positive?
         @page.paragraph(leaked) if @file && @answer[:blocks]
         [*@answer[:remarks], sampled].compact.each do |remark|
-          @page.paragraph("Note: #{remark.delete_suffix(".")}.")
+          @page.paragraph(Wording.note(remark))
         end
       end
 
