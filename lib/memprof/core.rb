@@ -105,7 +105,7 @@ module Memprof
       #   Memprof::Core.of { |core| puts core.count(:used) }
       def of(pid = Process.pid, recording: nil)
         pause, image = copied(pid)
-        core = new(image, pause)
+        core = new(image, pause, pid)
         begin
           BlockOrigins.add(image, recording, time: Time.now, pid: pid) if recording
           yield core
@@ -144,9 +144,11 @@ module Memprof
     attr_reader :pause
 
     # @api private
-    def initialize(native, pause = nil)
+    def initialize(native, pause = nil, pid = nil)
       @native = native
       @pause = pause
+      @pid = pid
+      @time = Time.now
     end
 
     # @api private
@@ -352,7 +354,7 @@ module Memprof
     def write(file, options, blocks: false)
       raise_if_ended
       Loading.json
-      header = { memprof: VERSION, moved: false, tracking: false, blocks: !!blocks }
+      header = { memprof: VERSION, moved: false, tracking: false, blocks: !!blocks, **measured }
       @native.dump(file.fileno, options.to_native, JSON.generate(header), !!blocks)
     end
 
@@ -365,6 +367,14 @@ module Memprof
       raise_if_ended
       Loading.json
       JSON.parse(@native.ask(question.to_s, JSON.generate(parameters)), symbolize_names: true)
+    end
+
+    # The time and the RSS of a process, and where that went.
+    def measured
+      memory = @pid && @native.memory_of(@pid) or return {}
+      require_relative "dump/header"
+      memory = JSON.parse(memory)
+      { **Dump::Header.moment(@time), rss: memory["rss"], memory: memory }
     end
 
     def raise_if_ended

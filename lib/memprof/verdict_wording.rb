@@ -131,7 +131,8 @@ module Memprof
       return parts_of_rss(memory) if one?
       return memory_of_blocks unless memory
 
-      [grown(memory), native? ? native_lines : other_lines].compact.join(" ")
+      lost = memory_of_blocks if loses?
+      [grown(memory), lost, native? ? native_lines : other_lines].compact.join(" ")
     end
 
     # Whether C code loses more and more blocks, according to dumps with blocks.
@@ -145,7 +146,7 @@ module Memprof
       blocks = @answer[:blocks] || {}
       return "Whether C code leaks is not known: #{blocks[:unknown]}." if blocks[:unknown]
       return if blocks[:count].to_i.zero?
-      return if !one? && @answer[:memory] && blocks[:bytes] * SHARE < @answer[:memory][:cause][:change]
+      return if !one? && blocks[:bytes] * SHARE < @answer.dig(:memory, :cause, :change).to_i
 
       count, largest = blocks.values_at(:count, :largest)
       same = ", #{Units.count(largest[:count])} of them of #{Units.bytes(largest[:size])}" if largest
@@ -193,7 +194,7 @@ module Memprof
 
     def native_lines
       attach = "`memprof attach #{@pid || "PID"} --malloc` shows which lines allocate it."
-      return [blocks, attach].compact.join(" ") if @malloc.empty?
+      return [(blocks unless loses?), attach].compact.join(" ") if @malloc.empty?
 
       lines = @malloc.first(LINES).select { |_, bytes| bytes * SHARE >= @malloc.dig(0, 1) }
       "Allocated meanwhile at #{sites(lines)}."
@@ -276,8 +277,11 @@ module Memprof
       reachable.unshift(0) if one?
       gained = reachable.last - reachable.first
       others = memory[:items].reject { |item| OBJECTS.include?(item[:key]) }
-      [["reachable objects", gained], ["garbage", memory[:objects] - gained],
-        *others.map { |item| [item[:name].sub(", not ", " but not "), item[:change]] }] # a list has commas
+        .map { |item| [item[:name].sub(", not ", " but not "), item[:change]] } # a list has commas
+      # Of blocks of malloc, C code may have reachable ones.
+      return [["Ruby objects", memory[:objects]], *others] if @answer.dig(:blocks, :series)
+
+      [["reachable objects", gained], ["garbage", memory[:objects] - gained], *others]
     end
 
     def once(text)

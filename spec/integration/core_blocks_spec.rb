@@ -90,15 +90,18 @@ RSpec.describe "The heap of an image with blocks of malloc" do
     found = facts(<<~'RUBY', prelude)
       Thread.new { 100.times { |number| Fiddle.malloc(3001 + number) } }.join
       BUFFERS = Array.new(20) { Fiddle::Pointer.malloc(54_321, Fiddle::RUBY_FREE) }
+      $held = [Fiddle::Pointer.malloc(65_432, Fiddle::RUBY_FREE)]
       NUMBERS = Array.new(20) { Fiddle.malloc(7_777) } # addresses as Integers: what Ruby holds, a scan can't know
       GC.start
       found = blocks do |heap, core|
-        leaked = heap.where("type = BLOCK and not reachable")
+        leaked = heap.where("leaked")
+        global = heap.where("type = BLOCK and size >= 65432 and size < 65500 and reachable").first
         buffers = heap.where("type = BLOCK and size >= 54321 and size < 54400 and reachable")
         known = core.each(:leaked).map { |block| heap.at(block[:address].hex).id }
         { leaked: leaked.where("size > 3000 and size < 3200").size,
           held: leaked.where("size > 7776 and size < 7800").size,
-          missing: (known - leaked.map(&:id)).size,
+          missing: (known - leaked.map(&:id)).size, global: global.path.to_s,
+          rss: heap.memory.rss, items: heap.memory.items.sum(&:bytes), objects: heap.memory[:objects],
           buffers: buffers.size, path: buffers.first.path.to_s,
           retained: heap.where("class = Fiddle::Pointer").map(&:retained).max }
       end
@@ -107,6 +110,10 @@ RSpec.describe "The heap of an image with blocks of malloc" do
     # A word of a stack may look like the address of one.
     expect(found["leaked"]).to be_between(97, 100)
     expect(found["missing"]).to eq(0)
+    expect(found["global"]).to match(/\A\$held.*Fiddle::Pointer.*block/mi)
+    expect(found["items"]).to eq(found["rss"])
+    # At least the buffers.
+    expect(found["objects"]).to be > 20 * 54_321
     expect(found["buffers"]).to eq(20)
     expect(found["path"]).to match(/BUFFERS.*Fiddle::Pointer.*BLOCK|BUFFERS.*Fiddle::Pointer.*block/m)
     expect(found["retained"]).to be >= 54_321
@@ -211,7 +218,7 @@ RSpec.describe "The heap of an image with blocks of malloc" do
     expect(text).to match(/Nothing references \d{3} blocks of malloc \(4\.\d MiB, \d+ of them of 4\.9 KiB\)/)
     expect(leaks.status.exitstatus).to eq(1)
     one = run_memprof(dumps.first).stdout.gsub(/\s+/, " ")
-    expect(one).to include("`memprof query 1.memprof 'type = BLOCK and not reachable'` shows them.")
+    expect(one).to include("`memprof query 1.memprof leaked` shows them.")
   end
 
   it "has the classes of C++" do

@@ -114,7 +114,7 @@ RSpec.describe "The line of one's own code behind a leak" do
     expect(own("--own", "no such file")).to eq([])
     _, stderr, status = run_memprof("leaks", "--no-index", "--own", "(", @dump)
     expect([status.exitstatus, stderr.lines.size]).to eq([2, 1])
-    expect(stderr).to include("invalid own pattern: the regexp is not valid")
+    expect(stderr).to include("invalid --own: the regexp is not valid")
   end
 
   it "is on the page, and in its JSON" do

@@ -135,7 +135,7 @@ RSpec.describe "What cannot be counted" do
         leaks = run_memprof("leaks", core)
         expect(leaks.status.exitstatus).to eq(0), leaks.stderr
         # What STORE has varies: words on stacks and in other mappings look like references.
-        expect(leaks.stdout).to match(/^Note: Not known of this Ruby: /)
+        expect(leaks.stdout).to match(/^Note: Unknown for this Ruby: /)
           .and match(/^Whether C code leaks is not known: .*jemalloc/)
         expect(leaks.stdout).not_to include("#<Class")
         histogram = run_memprof("histogram", "--json", "--by", "class", core).stdout

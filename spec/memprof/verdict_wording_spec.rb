@@ -60,4 +60,13 @@ RSpec.describe Memprof::VerdictWording do
       .to eq("RSS stayed at 20.0 MiB. Live memory of malloc since then: leak.so(leak+0x12) (400.0 KiB).")
     expect(described_class.new(answer, malloc: []).memory).to eq("RSS stayed at 20.0 MiB.")
   end
+
+  it "says what C code loses beside RSS, also if RSS did not grow" do
+    blocks = { count: 300, bytes: 3 * mib, largest: { size: 10 * kib, count: 290 }, series: [mib, 2 * mib, 3 * mib] }
+    words = described_class.new(answer.merge(blocks: blocks, findings: []))
+    expect(words.title).to eq("No Ruby object grows, native memory does")
+    expect(words.memory).to eq("RSS stayed at 20.0 MiB. " \
+      "Blocks of malloc that nothing references: 1.0 MiB, 2.0 MiB, 3.0 MiB. " \
+      "Nothing references 300 blocks of malloc (3.0 MiB, 290 of them of 10.0 KiB).")
+  end
 end

@@ -15,12 +15,13 @@ use crate::graph::Stop;
 use memprof_dump::read::{self, Outcome};
 use memprof_dump::values::Values;
 
-/// Root category of guessed references: words on the machine stack that look like addresses.
+/// Root categories of guessed references: words on the machine stack, and in registers, that look like addresses.
+const STACKS: [&str; 2] = [STACK, "registers"];
 const STACK: &str = "machine_context";
 
 /// Root categories that say little about what retains an object: the machine stack, JIT-compiled code, which references objects
 /// that the program also references by name, and references from C memory in core files.
-const LAST_RESORTS: [&str; 5] = [STACK, "YJIT", "ZJIT", "native", "external"];
+const LAST_RESORTS: [&str; 6] = [STACK, "registers", "YJIT", "ZJIT", "native", "external"];
 
 /// The current stage of opening a heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,7 +130,7 @@ impl Heap {
     }
 
     fn stack_roots(&self) -> Vec<u32> {
-        self.roots_named(&[STACK])
+        self.roots_named(&STACKS)
     }
 
     /// Roots that paths begin with only if there are no others.

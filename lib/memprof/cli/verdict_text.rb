@@ -6,9 +6,8 @@ module Memprof
   module CLI
     # Lays out what grows from dump to dump, or is large in one.
     class VerdictText
-      UNREACHABLE = "type = BLOCK and not reachable"
       NO_LINES = "The dump does not say where objects were allocated"
-      private_constant :UNREACHABLE, :NO_LINES
+      private_constant :NO_LINES
 
       def self.table(page, findings)
         page.listing(Listing.new.columns(:gained)
@@ -67,7 +66,7 @@ module Memprof
         said = @words.blocks || "No block of malloc is leaked."
         blocks = @answer[:blocks]
         file = Suggestion.word(@file)
-        shown = blocks[:series] ? "query #{file} '#{UNREACHABLE}'" : "core #{file} summarize leaked"
+        shown = blocks[:series] ? "query #{file} leaked" : "core #{file} summarize leaked"
         "#{said}#{" `memprof #{shown}` shows them." if blocks[:count].to_i.positive?}"
       end
 

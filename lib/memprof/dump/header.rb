@@ -22,6 +22,12 @@ module Memprof
           })
         end
 
+        # A time, in the form of the header.
+        def moment(time = Time.now)
+          time = time.getutc
+          { time: time.strftime("%FT%T.%6NZ"), time_us: (time.to_i * 1_000_000) + time.usec }
+        end
+
         private
 
         def process(options)
@@ -38,11 +44,6 @@ module Memprof
           Printable.utf8(Etc.uname[:nodename])
         rescue SystemCallError
           nil
-        end
-
-        def moment
-          time = Time.now.utc
-          { time: time.strftime("%FT%T.%6NZ"), time_us: (time.to_i * 1_000_000) + time.usec }
         end
 
         # Where objects may have moved, the same address in two dumps may be two objects.

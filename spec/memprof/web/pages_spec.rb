@@ -122,13 +122,10 @@ RSpec.describe Memprof::Web::Page do
   end
 
   it "draws many generations as few bars, which lead to all of them" do
-    rows = Array.new(250) { |number| { key: number, count: 2, size: 10, where: "generation = #{number}" } }
     groups = Memprof::Web::Pages::Groups.new(app.heaps, { heap: "1" }, { "by" => "generation" })
-    allow(app.heaps.first).to receive(:answer).and_return({ rows: rows.shuffle, more: 0 })
-    chart = groups.data[:chart]
-    expect(chart.size).to be <= 101
-    expect(chart.sum { |row| row[:count] }).to eq(500)
-    expect(chart.first).to eq(key: "0..2", count: 6, size: 30, where: "generation in 0..2")
+    expect(app.heaps.first).to receive(:answer).with(:histogram, include(bars: 100))
+      .and_return({ rows: [], more: 0, chart: [{ key: "0..2", count: 6, size: 30 }] })
+    expect(groups.data[:chart].first).to include(key: "0..2")
   end
 
   it "lists objects by what they are sorted by" do

@@ -202,7 +202,9 @@ impl Parser<'_> {
                 return Err(self.span.error("a regexp needs =~ or !~ before it"));
             }
             _ => {
-                let message = format!("{}: expected a text, as \"...\"", described(field));
+                let name = field.name();
+                let message =
+                    format!("{}: expected quotes, as in {name} = \"...\"", described(field));
                 return Err(self.span.error(message));
             }
         };

@@ -98,6 +98,7 @@ fields! {
     Referrers "referrers" Number ["incoming"] "incoming references";
     Depth "depth" Number ["distance"] "references on the shortest path from a GC root";
     Reachable "reachable" Bool [] "reachable from a GC root; otherwise it is garbage";
+    Leaked "leaked" Bool [] "a block of malloc that C code leaked: not even garbage of Ruby references it";
     Root "root" Text ["roots"] "root categories that reference it directly, such as vm";
     Address "address" Address ["addr"] "its address";
     Shape "shape" Number ["shape_id"] "its shape id (Ruby 3.2 and later)";

@@ -1,6 +1,7 @@
 //! `histogram`: objects in groups.
 
 mod by;
+mod chart;
 mod key;
 mod ranking;
 #[cfg(test)]
@@ -14,6 +15,7 @@ use super::tally::{Groups, Tally, percent};
 use super::{Error, Limit, Selection};
 pub use by::By;
 use by::Keys;
+pub use chart::Bar;
 pub use key::Key;
 use memprof_heap::graph::{BitSet, PART, in_parts, reachable_without};
 use memprof_heap::{Heap, NONE};
@@ -53,6 +55,8 @@ pub struct Question {
     pub then_limit: Option<usize>,
     /// Levels of a tree.
     pub depth: Limit<3>,
+    /// Maximum number of bars of a chart (default: no chart).
+    pub bars: Option<usize>,
     /// Computes retained sizes as if all objects of a row were freed at once: a walk over the heap per row.
     pub exact: bool,
 }
@@ -116,6 +120,9 @@ pub struct Answer {
     pub more: usize,
     /// Sums of all groups.
     pub total: Total,
+    /// All groups in the order of their keys, if bars were requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chart: Option<Vec<Bar>>,
 }
 
 impl Question {
@@ -148,6 +155,7 @@ impl Question {
             Some(children) => children[keys.groups.count].clone(),
             None => (0..keys.groups.count as u32).collect(),
         };
+        let chart = self.bars.map(|most| ranking.bars(&top, most, self.r#where.as_deref()));
         let (shown, more) = ranking.page(top, self.limit, self.offset);
         let mut rows: Vec<Row> = shown.iter().map(|&group| ranking.row(group)).collect();
         if let Some(children) = &children {
@@ -164,7 +172,8 @@ impl Question {
             exact(heap, &keys.groups, &shown, &mut rows, (sort, ranking.heap_size))?;
         }
         let total = total(heap, &selection, &ranking, retained)?;
-        Ok(Answer { by: self.by, sort, exact: self.exact && rooted, rows, more, total })
+        let exact = self.exact && rooted;
+        Ok(Answer { by: self.by, sort, exact, rows, more, total, chart })
     }
 
     /// Other objects are not imemos.

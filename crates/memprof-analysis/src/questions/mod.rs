@@ -13,6 +13,7 @@ mod error;
 mod flame;
 pub mod histogram;
 mod holders;
+mod leaked;
 mod limit;
 mod memory;
 pub mod namespaces;
@@ -99,5 +100,5 @@ fn application<'h>(heap: &'h Heap, site: &'h memprof_heap::Site) -> Option<&'h m
 fn own_files(pattern: Option<&str>) -> Result<Option<Pattern>, Error> {
     let pattern = pattern.map(|source| Pattern::new(source, false));
     let pattern = pattern.transpose();
-    pattern.map_err(|error| Error::Question(format!("invalid own pattern: {error}")))
+    pattern.map_err(|error| Error::Question(format!("invalid --own: {error}")))
 }

@@ -10,10 +10,12 @@ use rustc_hash::FxHashMap;
 use super::Error;
 use super::application;
 use super::computed::{depths, last_generation, referrers};
+use super::leaked::leaked;
 use super::overview::process_facts;
 use super::words::place;
 use crate::query::{Expression, Field, Fields, Part, Row};
 use memprof_dump::record::{Flags, Kind, NameId, Value};
+use memprof_heap::graph::BitSet;
 use memprof_heap::{Heap, NONE, Site, Sizes, TextReader};
 use memprof_ledger::UnsharedPages;
 
@@ -38,6 +40,7 @@ pub(super) struct Columns<'h> {
     roots: Roots,
     slots: Vec<u16>,
     unshared: Option<UnsharedPages>,
+    leaked: Option<BitSet>,
     /// Fact with the name of a piece of code or a thread.
     name: Option<NameId>,
     now: u32,
@@ -100,6 +103,13 @@ impl<'h> Columns<'h> {
                 .then(|| process_facts::header(heap).remove("unshared"))
                 .flatten()
                 .and_then(UnsharedPages::from_json),
+            leaked: match any(&[Field::Leaked]) && rooted {
+                true => {
+                    let dominators = heap.dominators()?;
+                    leaked(heap, |id| dominators.reaches(id))?
+                }
+                false => None,
+            },
             name: heap.names().find("name"),
             now: if any(&[Field::Age]) { last_generation(heap)? } else { 0 },
         })
@@ -320,6 +330,7 @@ impl Row for At<'_, '_> {
         match field {
             Field::Tracked => Some(self.site().is_some()),
             Field::Reachable => self.columns.steps.get(self.id as usize).map(|&step| step != NONE),
+            Field::Leaked => self.columns.leaked.as_ref().map(|leaked| leaked.contains(self.id)),
             Field::Frozen => flag(Flags::FROZEN),
             Field::Shared => flag(Flags::SHARED),
             Field::Embedded => flag(Flags::EMBEDDED),

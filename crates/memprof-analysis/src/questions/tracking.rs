@@ -58,7 +58,7 @@ pub(super) fn remarks(heap: &Heap, lines: Option<bool>) -> Vec<String> {
     let cut = heap
         .source
         .truncated
-        .then(|| "The dump was cut: what its missing part retains is missing here.".to_owned());
+        .then(|| "The dump is truncated: what its missing part retains is not counted.".to_owned());
     [unknown, cut, not_learned(heap), left_out(heap)].into_iter().flatten().collect()
 }
 
@@ -68,7 +68,7 @@ pub(super) fn left_out(heap: &Heap) -> Option<String> {
     (own.count > 0).then(|| {
         let objects = if own.count == 1 { "object" } else { "objects" };
         let (count, size) = (thousands(own.count), bytes(own.size));
-        format!("Not counted: {count} {objects} of memprof's own ({size}).")
+        format!("{count} {objects} of memprof itself ({size}) not counted.")
     })
 }
 
@@ -77,5 +77,5 @@ pub(super) fn not_learned(heap: &Heap) -> Option<String> {
     let header = header(heap);
     let unknown: Vec<&str> =
         (header.get("unknown")?.as_array()?.iter()).filter_map(Value::as_str).collect();
-    (!unknown.is_empty()).then(|| format!("Not known of this Ruby: {}.", unknown.join(", ")))
+    (!unknown.is_empty()).then(|| format!("Unknown for this Ruby: {}.", unknown.join(", ")))
 }

@@ -52,5 +52,5 @@ fn format_of(line: &[u8]) -> Result<Format, String> {
         return Ok(Format::Objspace);
     }
     let line = String::from_utf8_lossy(&line[..line.len().min(40)]);
-    Err(format!("neither a record of memprof nor of objspace: {line:?}"))
+    Err(format!("{line:?}"))
 }

@@ -1,4 +1,4 @@
-//! GC roots: registers, stacks, variables of libraries, other mappings, and C blocks reachable from these.
+//! GC roots: global variables, registers, stacks, variables of libraries, other mappings, and C blocks reachable from these.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,12 +10,15 @@ use memprof_heap::graph::BitSet;
 use rustc_hash::FxHashMap;
 
 use super::Dump;
+use super::edges::plain;
 use crate::memory_map::Anchor;
 use crate::ranges;
 use crate::ruby_heap::RubyHeap;
 
-/// Categories, most meaningful first. Stacks are named as in other dumps, where they can be ignored.
-const CATEGORIES: [&str; 4] = ["static", "native", "external", "machine_context"];
+/// The category of global variables, named as in other dumps.
+const GLOBALS: &str = "global_tbl";
+/// Other categories, most meaningful first. Stacks and registers are named as in other dumps, where they can be ignored.
+const CATEGORIES: [&str; 5] = ["static", "native", "external", "machine_context", "registers"];
 const STATIC: usize = 0;
 const NATIVE: usize = 1;
 const BATCH: usize = 2048;
@@ -29,7 +32,9 @@ const HIGHEST: u64 = 1 << 56;
 impl<W: Writer> Dump<'_, '_, W> {
     pub(super) fn roots(&mut self) -> io::Result<()> {
         let with_blocks = self.contents_of_objects.is_some();
-        let (roots, files) = roots(self.heap, with_blocks);
+        let globals = self.globals()?;
+        let (mut roots, files) = roots(self.heap, with_blocks);
+        roots.iter_mut().for_each(|category| category.subtract(&globals));
         for (number, nodes) in roots.iter().enumerate() {
             // Variables of each library form a category.
             let mut categories: BTreeMap<String, Vec<u32>> = BTreeMap::new();
@@ -45,6 +50,26 @@ impl<W: Writer> Dump<'_, '_, W> {
             }
         }
         Ok(())
+    }
+
+    /// Writes the objects in global variables; returns their nodes.
+    fn globals(&mut self) -> io::Result<BitSet> {
+        let heap = self.heap;
+        let mut nodes = BitSet::new(heap.analysis.references().graph().len());
+        let mut edges = Vec::new();
+        for (name, object) in heap.global_variables() {
+            let Some((node, _)) = heap.slot(object) else {
+                continue;
+            };
+            if nodes.insert(node) {
+                let label = Label::Global(self.tables.intern(&name));
+                edges.push(plain(label, Value::Address(object)));
+            }
+        }
+        if !edges.is_empty() {
+            self.writer.roots(&self.tables, GLOBALS, &edges)?;
+        }
+        Ok(nodes)
     }
 
     fn category(&mut self, category: &str, nodes: &[u32]) -> io::Result<()> {
@@ -75,7 +100,8 @@ fn category(anchor: Anchor) -> usize {
     match anchor {
         Anchor::Static => STATIC,
         Anchor::External => 2,
-        Anchor::Stack | Anchor::Register => 3,
+        Anchor::Stack => 3,
+        Anchor::Register => 4,
     }
 }
 

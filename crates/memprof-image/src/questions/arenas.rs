@@ -12,30 +12,42 @@ pub struct Question {}
 
 /// Arenas, the main one first.
 #[derive(Serialize)]
-pub struct Answer {
-    arenas: Vec<Row>,
+pub struct Arenas {
+    /// The arenas.
+    pub arenas: Vec<Row>,
     /// Blocks with a mapping of their own.
-    mapped: Total,
+    pub mapped: Total,
 }
 
+/// An arena.
 #[derive(Serialize)]
-struct Row {
+pub struct Row {
     address: Address,
     main: bool,
     /// Bytes obtained from the system.
-    size: u64,
-    /// The free chunk at its end, and its size.
+    pub size: u64,
+    /// The free chunk at its end.
     top: Address,
-    top_size: u64,
+    /// Its size.
+    pub top_size: u64,
     used: Total,
-    free: Total,
+    /// Free blocks, also those in caches of threads.
+    pub free: Total,
     /// The largest free block.
     largest_free: u64,
 }
 
 impl Question {
     /// Sums up the blocks of each arena.
-    pub fn answer(&self, analysis: &Analysis) -> Result<Answer, String> {
+    pub fn answer(&self, analysis: &Analysis) -> Result<Arenas, String> {
+        Ok(Arenas::of(analysis))
+    }
+}
+
+impl Arenas {
+    /// Sums up the blocks of each arena.
+    #[must_use]
+    pub fn of(analysis: &Analysis) -> Arenas {
         let heap = &analysis.heap;
         let mut heaps: Vec<_> = (heap.arenas.iter().enumerate())
             .flat_map(|(number, arena)| {
@@ -69,6 +81,6 @@ impl Question {
                 None => mapped.add(block.size),
             }
         }
-        Ok(Answer { arenas: rows, mapped })
+        Arenas { arenas: rows, mapped }
     }
 }

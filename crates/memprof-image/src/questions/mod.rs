@@ -27,6 +27,7 @@ use serde_json::Value;
 
 use crate::analysis::Analysis;
 
+pub use arenas::{Arenas, Row as ArenaRow};
 pub(crate) use selection::LastMembers;
 pub use selection::Selection;
 

@@ -6,6 +6,7 @@ mod cached_image;
 mod classes;
 mod constants;
 mod data_types;
+mod global_variables;
 mod hashes;
 mod id_names;
 mod id_tables;

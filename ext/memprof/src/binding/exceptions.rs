@@ -28,7 +28,7 @@ pub fn of_input(ruby: &Ruby, error: &io::Error) -> Error {
 /// For a dump truncated so early that it has no object.
 pub fn of_nothing(truncated: bool, objects: u64) -> io::Result<()> {
     if truncated && objects == 0 {
-        let text = "it is cut: it ends before its first object does";
+        let text = "it is truncated before its first object";
         return Err(io::Error::new(io::ErrorKind::UnexpectedEof, text));
     }
     Ok(())

@@ -14,6 +14,7 @@ use memprof_image::{
     Analysis, Error as Unreadable, Image, Mismatch, dump as image_dump, questions,
     questions::Refusal,
 };
+use memprof_ledger::{Allocator, Arena};
 use memprof_recording::{Error as NoRecording, LiveBlocks};
 
 use super::dump::{duplicate, failure, key, word};
@@ -21,6 +22,7 @@ use super::job;
 use super::requests::Input;
 use crate::ruby_values::to_ruby;
 use crate::vm::heap::binding::version;
+use crate::vm::process_memory;
 
 /// An open image. It is immutable.
 #[derive(TypedData)]
@@ -48,6 +50,7 @@ pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     image.define_method("ask", method!(ask, 2))?;
     image.define_method("damaged?", method!(is_damaged, 0))?;
     image.define_method("dump", method!(dump, 4))?;
+    image.define_method("memory_of", method!(memory_of, 1))?;
     image.define_method("add_recording", method!(add_recording, 3))
 }
 
@@ -87,6 +90,33 @@ fn ask(
             failure(ruby, &io::Error::new(io::ErrorKind::Unsupported, reason))
         }
     })
+}
+
+/// Measures the process whose memory this is a copy of, for the header of a dump: JSON, or nil if its /proc can't be read.
+fn memory_of(ruby: &Ruby, image: &NativeImage, pid: u32) -> Result<Option<String>, Error> {
+    let analysis = Arc::clone(&image.0);
+    let facts = job::run(ruby, "image", move |_| {
+        let malloc = analysis.unknown_blocks().is_none().then(|| allocator(&analysis));
+        process_memory::facts_of_copied(pid, analysis.ruby.ranges().collect(), malloc)
+    })?;
+    Ok(facts.and_then(|facts| serde_json::to_string(&facts).ok()))
+}
+
+/// What `malloc_info` would say, but for blocks in caches of threads, which are free here.
+fn allocator(analysis: &Analysis) -> Allocator {
+    /// The size of a chunk precedes each block.
+    const HEADER: u64 = 8;
+    let arenas = questions::Arenas::of(analysis);
+    let arena = |row: &questions::ArenaRow| {
+        let free = row.top_size + row.free.bytes + row.free.count * HEADER;
+        Arena { in_use: row.size.saturating_sub(free), free: free.min(row.size) }
+    };
+    Allocator {
+        name: "glibc".to_owned(),
+        arenas: arenas.arenas.iter().map(arena).collect(),
+        mapped_blocks: arenas.mapped.count,
+        mapped: arenas.mapped.bytes,
+    }
 }
 
 /// Adds allocation sites of blocks from a recording of malloc: a file descriptor, read up to a time in milliseconds since 1970.

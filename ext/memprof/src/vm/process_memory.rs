@@ -5,7 +5,9 @@ use std::io;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use memprof_ledger::{Facts, HeapPages, HeapSizes, Ledger, Sharing, UnsharedPages, merged};
+use memprof_ledger::{
+    Allocator, Facts, HeapPages, HeapSizes, Ledger, Sharing, UnsharedPages, merged,
+};
 use rb_sys::{VALUE, ruby_value_type};
 
 use super::heap::typed_data::data_type;
@@ -80,6 +82,21 @@ pub fn facts_of_original(pid: u32) -> Option<Facts> {
     let pages = heap_pages_of(ranges().ok()?);
     let malloc = allocator::statistics_in_copy();
     let mut facts = memprof_ledger::measure(&directory, page_size(), Some(pages), malloc).ok()?;
+    // It shares nearly all of it with the copy.
+    (facts.pss, facts.private) = (None, None);
+    Some(facts)
+}
+
+/// Measures a process of whose memory there is a copy, with the pages of Ruby's heap and the allocator's statistics found in
+/// that. `None` if its /proc can't be read.
+pub fn facts_of_copied(
+    pid: u32,
+    pages: Vec<Range<u64>>,
+    malloc: Option<Allocator>,
+) -> Option<Facts> {
+    let pages = (!pages.is_empty()).then_some(HeapPages { ranges: pages, empty: 0 });
+    let directory = format!("/proc/{pid}");
+    let mut facts = memprof_ledger::measure(&directory, page_size(), pages, malloc).ok()?;
     // It shares nearly all of it with the copy.
     (facts.pss, facts.private) = (None, None);
     Some(facts)

@@ -20,12 +20,10 @@ module Memprof
         # Criteria whose keys have an order, shown in a chart.
         CHARTED = %i[age generation size length].freeze
         BARS = 100
-        # Maximum number of groups that the chart is made from.
-        READ = 5000
         WITHIN = 5
         # Groups per page if they have subgroups: a row for each, and one for the omitted ones.
         EACH_WITH_GROUPS = 15
-        private_constant :BARS, :READ, :WITHIN, :EACH_WITH_GROUPS
+        private_constant :BARS, :WITHIN, :EACH_WITH_GROUPS
 
         def self.range(key)
           numbers = key.to_s.scan(/\d+/).map(&:to_i)
@@ -37,7 +35,8 @@ module Memprof
         def command = command_line("histogram", by: by, then: inner, where: text(:where), sort: sort)
 
         def data
-          answer = charted? ? parted(histogram(limit: READ)) : histogram(**part)
+          answer = ask(:histogram, by: by, then: inner, where: text(:where), sort: sort, then_limit: WITHIN,
+            bars: (BARS if CHARTED.include?(by)), **part)
           answer.merge(then: inner, where: text(:where), paging: paging(answer[:rows], answer[:more]))
         end
 
@@ -56,35 +55,6 @@ module Memprof
         def each = rows_each(inner ? EACH_WITH_GROUPS : EACH)
 
         def sort = choice(:sort, SORT, nil)
-
-        def histogram(**part)
-          ask(:histogram, by: by, then: inner, where: text(:where), sort: sort, then_limit: WITHIN, **part)
-        end
-
-        # The chart needs all groups, so all are requested: there are few.
-        def charted? = CHARTED.include?(by) && part.sum { |_, count| count } <= READ
-
-        def parted(answer)
-          rows = answer[:rows]
-          more = [rows.size - part.values.sum, 0].max + answer[:more]
-          answer.merge(rows: rows.drop(part[:offset]).first(each), more: more, chart: chart(rows))
-        end
-
-        def chart(rows)
-          rows = rows.reject { |row| row[:key].nil? }.sort_by { |row| Groups.range(row[:key]).first }
-          rows.each_slice(rows.size / (BARS + 1) + 1).map { |part| part.one? ? part.first : merged(part) }
-        end
-
-        # Merges many generations into one bar.
-        def merged(rows)
-          first = Groups.range(rows.first[:key]).first
-          last = Groups.range(rows.last[:key]).last
-          {
-            key: "#{first}..#{last}",
-            count: rows.sum { |row| row[:count] }, size: rows.sum { |row| row[:size] },
-            where: Filter.all("#{by} in #{first}..#{last}", text(:where))
-          }
-        end
       end
 
       # `/heaps/1/classes`: the histogram by class, the first question of most.

@@ -13,7 +13,7 @@ module Memprof
         PLACE = %r{\A(?<file>[^\s"']*[./][^\s"']*?)(?::(?<line>\d+))?\z}
         QUERY = /[=~<>()]|\s(?:in|is|and|or)\s|\A(?:not\s|!)/i
         # Boolean fields, which are queries by themselves.
-        TRUTHS = %w[frozen shared embedded old singleton reachable tracked unshared].freeze
+        TRUTHS = %w[frozen shared embedded old singleton reachable leaked tracked unshared].freeze
         private_constant :FOUND, :ADDRESS, :PLACE, :QUERY, :TRUTHS
 
         def redirect

@@ -14,7 +14,7 @@ retained > "x"
 class > 3
       ^ class is a text: it can be compared with = != ~ =~ !~, not with >
 class = 3
-        ^ class is a text: expected a text, as "..."
+        ^ class is a text: expected quotes, as in class = "..."
 class
 ^^^^^ class is a text: compare it, as class = "..."
 frozen and retained

@@ -173,18 +173,16 @@ impl Found {
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if self.count > 0 && self.unknown_count == self.count {
-            warnings.push(
-                "Contents of strings are not known, as the dump does not contain them.".to_owned(),
-            );
+            warnings.push("The dump does not contain the contents of strings.".to_owned());
         } else if self.unknown_count > 0 {
             let count = self.unknown_count;
             warnings.push(format!(
-                "{count} strings are not compared, as the dump does not have all of their text."
+                "{count} strings were not compared because the dump lacks part of their text."
             ));
         }
         if self.marked {
             warnings.push(
-                "The dump has marks in place of texts, so equal texts are found, but not shown."
+                "The dump has hashes in place of texts: equal texts are found, but not shown."
                     .to_owned(),
             );
         }

@@ -35,6 +35,16 @@ impl Raw {
             _ => None,
         }
     }
+
+    /// The least and the largest number with this key, if it stands for numbers.
+    pub fn range(self) -> Option<(u64, u64)> {
+        match self {
+            Raw::Number(number) => Some((number, number)),
+            Raw::Bits(0) => Some((0, 0)),
+            Raw::Bits(bits) => Some((1 << (bits - 1), u64::MAX >> (u64::BITS - bits))),
+            _ => None,
+        }
+    }
 }
 
 /// The property that the objects of a group share.
@@ -69,8 +79,10 @@ impl Keys<'_> {
             Raw::Type(kind) => kind.name().to_owned(),
             Raw::Gem(file) => guess_gem(name(file)).to_owned(),
             Raw::Site(file, line) => place(name(file), line),
-            Raw::Bits(0) => "0..0".to_owned(),
-            Raw::Bits(bits) => format!("{}..{}", 1_u64 << (bits - 1), u64::MAX >> (64 - bits)),
+            raw @ Raw::Bits(_) => {
+                let (first, last) = raw.range().unwrap_or_default();
+                format!("{first}..{last}")
+            }
             Raw::Category(category) => match self.heap.categories().get(category as usize) {
                 Some(category) => category.name.clone(),
                 None => return Key::Unknown,

@@ -1,11 +1,11 @@
 use std::collections::BTreeMap;
 
-use super::{Answer, By, Key, Limit, Question, Row, Sort};
+use super::{Answer, Bar, By, Key, Limit, Question, Row, Sort};
 use crate::questions::Selection;
 use crate::tests::ask;
 use memprof_dump::record::Kind;
 use memprof_heap::graph::{BitSet, retained_of_set};
-use memprof_heap::testing::{class, heap, random, thing};
+use memprof_heap::testing::{Thing, class, heap, random, thing};
 use memprof_heap::{Heap, Object};
 
 fn answer(heap: &Heap, question: &Question) -> Answer {
@@ -303,4 +303,40 @@ fn rows_can_be_passed_over() {
             assert_eq!(part["total"], whole["total"]);
         }
     }
+}
+
+#[test]
+fn many_groups_are_few_bars_in_the_order_of_their_keys() {
+    let things: Vec<Thing> = (0..250_u64)
+        .map(|number| {
+            let generation = number * 7 % 250 + 1;
+            thing(0x1000 + number * 40, Kind::OBJECT, "A").at("app.rb", 1, "call", generation)
+        })
+        .collect();
+    let heap = heap(&[("vm", &[0x1000])], &things);
+    let chart = |filter: Option<&str>, bars| {
+        let question = Question {
+            by: By::Generation,
+            bars: Some(bars),
+            limit: Limit(1),
+            r#where: filter.map(str::to_owned),
+            ..Question::default()
+        };
+        answer(&heap, &question).chart.expect("a chart")
+    };
+    let bars = chart(None, 100);
+    assert_eq!(bars.len(), 84);
+    let several = |key: &str, count: u64, filter: &str| Bar::Several {
+        key: key.to_owned(),
+        count,
+        size: count * 40,
+        r#where: Some(filter.to_owned()),
+    };
+    assert_eq!(bars[0], several("1..3", 3, "generation in 1..3"));
+    assert!(matches!(&bars[83], Bar::One(row) if row.key == Key::Number(250)));
+    let filtered = chart(Some("generation < 9 or age < 1"), 4);
+    let filter = "generation in 1..2 and (generation < 9 or age < 1)";
+    assert_eq!((filtered.len(), &filtered[0]), (5, &several("1..2", 2, filter)));
+    assert_eq!(chart(Some("generation < 9"), 250).len(), 8);
+    assert_eq!(answer(&heap, &all(By::Generation)).chart, None);
 }

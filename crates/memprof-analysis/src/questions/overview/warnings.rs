@@ -56,7 +56,7 @@ pub(super) fn of(heap: &Heap, answer: &Answer, header: &Map<String, Value>) -> V
         ));
     } else if share < MOSTLY {
         warnings.push(format!(
-            "It is known of {share:.1} % of the objects only where they were allocated: start tracking earlier."
+            "Allocation lines are known for only {share:.1} % of the objects: start tracking earlier."
         ));
     }
     if source_has_no_texts(answer) {

@@ -74,6 +74,24 @@ fn knows_all_fields() {
 }
 
 #[test]
+fn tells_leaked_blocks_from_those_of_garbage() {
+    let block = |address| thing(address, Kind::BLOCK, "");
+    let things = [
+        thing(0x1000, Kind::OBJECT, "Plan").to("", 0x2000),
+        block(0x2000),
+        thing(0x3000, Kind::OBJECT, "Plan").to("", 0x4000),
+        block(0x4000),
+        block(0x5000).to("", 0x6000),
+        block(0x6000),
+    ];
+    let heap = |header| heap_of(header, &[("vm", &[0x1000])], &things);
+    let with_blocks = heap(r#"{"blocks":true}"#);
+    assert_eq!(found(&with_blocks, "leaked"), [4, 5]);
+    assert_eq!(found(&with_blocks, "not leaked"), [0, 1, 2, 3]);
+    assert_eq!(found(&heap("{}"), "leaked is none"), [0, 1, 2, 3, 4, 5]);
+}
+
+#[test]
 fn finds_what_a_look_at_all_things_finds() {
     for seed in 0..20 {
         let (things, heap) = random(seed, 80);

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 
-use super::growth::{Growing, STACK};
+use super::growth::{Growing, is_stack};
 use super::merged::{Link, Nature, is_global_scope};
 use super::reading::{ANY_ENTRY, named, without_key};
 use super::turnover::is_in_frame;
@@ -72,7 +72,7 @@ impl Verdict {
             passing[at] = passing[parent]
                 || node.nature == Nature::Cache
                 || is_in_frame(&nodes[parent], node)
-                || self.text(node.class) == STACK;
+                || is_stack(self.text(node.class));
         }
         let (graph, steps, labels) = (last.graph(&[])?, last.steps()?, last.labels()?);
         let mut ways: FxHashMap<Way, (u64, u32)> = FxHashMap::default();

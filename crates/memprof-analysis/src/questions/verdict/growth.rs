@@ -34,8 +34,10 @@ const MANY_HEAPS: usize = 6;
 /// Frames retain the last objects of each thread: up to so many objects per thread are not growth.
 const LEFT_IN_FRAMES: u64 = 4;
 
-/// The root of machine stacks.
-pub(super) const STACK: &str = "root machine_context";
+/// Whether this is the root of machine stacks or registers.
+pub(super) fn is_stack(class: &str) -> bool {
+    matches!(class, "root machine_context" | "root registers")
+}
 
 /// A cache fills more and more slowly: its recent growth is less than this fraction of its earlier growth.
 const LEVEL: (i128, i128) = (2, 5);
@@ -179,7 +181,7 @@ impl<'t> Search<'t> {
         let mut open: Vec<u32> = self.below.first().cloned().unwrap_or_default();
         // Objects that only a machine stack references are soon freed.
         let class = |root: u32| self.tree.names.name(self.tree.nodes[root as usize].class);
-        open.retain(|&root| class(root) != STACK);
+        open.retain(|&root| !is_stack(class(root)));
         while let Some(at) = open.pop() {
             match growing[at as usize] {
                 Some((trend, in_place)) if !self.is_passed_on(at, in_place, &growing) => {

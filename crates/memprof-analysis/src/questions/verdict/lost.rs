@@ -6,9 +6,7 @@ use std::io;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use super::process_facts;
-use memprof_dump::record::Kind;
-use memprof_heap::graph::reachable;
+use crate::questions::leaked::leaked;
 use memprof_heap::{Heap, NONE};
 
 /// Memory leaked by C code, in the last heap.
@@ -34,27 +32,14 @@ pub struct Alike {
 }
 
 /// Leaked blocks of a heap by size; `None` if the heap has no blocks. `of` has the node of each object in the merged tree,
-/// `NONE` if unreachable. Blocks that Ruby garbage references are not leaked: the GC frees them.
+/// `NONE` if unreachable.
 pub(super) fn by_size(heap: &Heap, of: &[u32]) -> io::Result<Option<FxHashMap<u64, u64>>> {
-    let header = process_facts::header(heap);
-    if header.get("blocks").and_then(serde_json::Value::as_bool) != Some(true) {
+    let Some(leaked) = leaked(heap, |id| of.get(id as usize) != Some(&NONE))? else {
         return Ok(None);
-    }
-    let is_block: Vec<bool> =
-        (heap.groups().iter()).map(|group| group.kind == Kind::BLOCK).collect();
-    let groups = heap.group_numbers()?;
-    let unreached = || (0..heap.len()).filter(|&id| of.get(id as usize) == Some(&NONE));
-    let block = |id: &u32| {
-        let group = groups.get(*id as usize);
-        group.is_some_and(|&group| is_block.get(group as usize) == Some(&true))
     };
-    let garbage: Vec<u32> = unreached().filter(|id| !block(id)).collect();
-    let theirs = reachable(&heap.graph(&[])?, &garbage);
     let sizes = heap.memsizes()?;
     let mut lost = FxHashMap::default();
-    for id in unreached().filter(|id| block(id) && !theirs.contains(*id)) {
-        *lost.entry(sizes.get(id)).or_default() += 1;
-    }
+    leaked.iter().for_each(|id| *lost.entry(sizes.get(id)).or_default() += 1);
     Ok(Some(lost))
 }
 

@@ -1,0 +1,37 @@
+//! Malloc blocks that C code leaked, in heaps that have blocks.
+
+use std::io;
+
+use super::overview::process_facts;
+use memprof_dump::record::Kind;
+use memprof_heap::Heap;
+use memprof_heap::graph::{BitSet, reachable};
+
+/// Whether the heap was dumped with its blocks.
+pub(super) fn has_blocks(heap: &Heap) -> bool {
+    let header = process_facts::header(heap);
+    header.get("blocks").and_then(serde_json::Value::as_bool) == Some(true)
+}
+
+/// Blocks that nothing reachable references, and no Ruby garbage either: the GC would free those. `None` if the heap has no
+/// blocks.
+pub(super) fn leaked(
+    heap: &Heap,
+    is_reachable: impl Fn(u32) -> bool,
+) -> io::Result<Option<BitSet>> {
+    if !has_blocks(heap) {
+        return Ok(None);
+    }
+    let is_block: Vec<bool> =
+        (heap.groups().iter()).map(|group| group.kind == Kind::BLOCK).collect();
+    let groups = heap.group_numbers()?;
+    let block = |id: &u32| {
+        let group = groups.get(*id as usize);
+        group.is_some_and(|&group| is_block.get(group as usize) == Some(&true))
+    };
+    let (blocks, garbage): (Vec<u32>, Vec<u32>) =
+        (0..heap.len()).filter(|&id| !is_reachable(id)).partition(block);
+    let theirs = reachable(&heap.graph(&[])?, &garbage);
+    let leaked = blocks.into_iter().filter(|&id| !theirs.contains(id));
+    Ok(Some(BitSet::of(heap.len() as usize, leaked)))
+}
