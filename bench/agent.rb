@@ -3,10 +3,13 @@
 # What does the agent's sampler cost a program that it always watches?
 
 require_relative "support"
+require_relative "support/server"
 require "tmpdir"
 
 REQUESTS = Bench.size(600, 5)
 ROUNDS = Bench.size(15, 1)
+# Rounds of requests to servers.
+SERVED = Bench.size(30, 2)
 LEVELS = 20
 LIB = File.expand_path("../lib", __dir__)
 SHOP = File.join(__dir__, "support/shop.rb")
@@ -31,6 +34,52 @@ def measured(name, sampler)
   Bench.cpu { Programs.public_send(name) }
 ensure
   sampler&.stop
+end
+
+# A puma that serves a Rails page.
+class ShopServer < Server
+  PAGE = "/orders?customer=Ada&rows=8"
+
+  def initialize(directory, library)
+    super(directory, "require #{SHOP.inspect}\nrun Shop\n", library, 2)
+  end
+
+  # The seconds that each request took, and the CPU seconds of the server.
+  def measure(count)
+    before = cpu
+    latencies = connect { |http| Array.new(count) { Bench.wall { page(http) } } }
+    [latencies, cpu - before]
+  end
+
+  private
+
+  def page(http)
+    http.get(PAGE).code == "200" || abort("puma does not serve the page:\n#{File.read(@log)}")
+  end
+
+  # Its threads are the same all the time.
+  def cpu = Dir["/proc/#{@pid}/task/*/schedstat"].sum { |file| File.read(file).to_i } / 1e9
+end
+
+# Latencies and CPU seconds of servers that serve in turn, by what they have loaded.
+def serve(libraries)
+  directories = libraries.map { Dir.mktmpdir("memprof-bench-") }
+  ENV["XDG_STATE_HOME"] = directories.first
+  servers = libraries.zip(directories).map { |library, directory| ShopServer.new(directory, library) }
+  servers.each { |server| server.measure(REQUESTS) }
+  found = servers.map { [[], 0.0] }
+  SERVED.times do |round|
+    order = round.even? ? servers.each_index : servers.each_index.reverse_each
+    order.each do |index|
+      latencies, cpu = servers[index].measure(REQUESTS)
+      found[index][0].concat(latencies)
+      found[index][1] += cpu
+    end
+  end
+  found
+ensure
+  servers&.each(&:stop)
+  directories&.each { |directory| FileUtils.remove_entry(directory, true) }
 end
 
 # Answers requests in a separate process: its CPU seconds, and its resident bytes at the end.
@@ -62,4 +111,12 @@ rows << Bench.limit("Rails requests: CPU with / without", median.(ratios), 1.01,
 resident = answers.transform_values { |list| median.(list.map(&:last)) }
 rows << Bench.limit("RSS beyond that of memprof loaded",
   (resident[START] - resident["require 'memprof'"]) / (1 << 20), 8, 3, " MiB")
+
+served = serve(%w[memprof memprof memprof/agent])
+late = served.map { |latencies, _| latencies.sort[(latencies.size * 0.99).floor] }
+cpu, again, with = served.map(&:last)
+rows << Bench.limit("Rails under puma: CPU with / without", with / cpu, 1.01, 1.003)
+rows << Bench.limit("its 99th percentile with / without", late[2] / late[0], 1.02, 1.005)
 Bench.table(Bench::LIMITS, rows)
+puts(format("Two servers without the agent differ as %.3f in CPU, and as %.3f in the 99th percentile.",
+  again / cpu, late[1] / late[0]))

@@ -13,4 +13,4 @@ task :package do
 end
 
 desc "Install the gem of pkg/ into an empty GEM_HOME and use it"
-task("package:test") { rspec("--tag", "package", "spec/integration/package_spec.rb") }
+task("package:test") { rspec("--tag", "package", paths: ["spec/integration/package_spec.rb"]) }

@@ -323,10 +323,10 @@ module Memprof
     # @example
     #   Memprof::Core.of { |core| core.heap.leaks[:findings].each { |finding| puts finding[:sentence] } }
     def heap(ignore_stack_roots: false, blocks: false, &progress)
+      raise_if_ended
+      # Strings' contents stay in the nameless file, as in a capture.
       Dump::Spool.nameless do |file|
-        write(file, Dump::Options.new(format: :binary), blocks: blocks)
-        file.rewind
-        Heap.read(file, ignore_stack_roots: ignore_stack_roots, &progress)
+        Heap.new(@native.heap(file.fileno, header(blocks), !!blocks, !!ignore_stack_roots, &progress))
       end
     end
 
@@ -353,9 +353,7 @@ module Memprof
     # @return [Hash{String => Object}] counts, and what is `unknown` about this build of Ruby
     def write(file, options, blocks: false)
       raise_if_ended
-      Loading.json
-      header = { memprof: VERSION, moved: false, tracking: false, blocks: !!blocks, **measured }
-      @native.dump(file.fileno, options.to_native, JSON.generate(header), !!blocks)
+      @native.dump(file.fileno, options.to_native, header(blocks), !!blocks)
     end
 
     # @return [String]
@@ -367,6 +365,12 @@ module Memprof
       raise_if_ended
       Loading.json
       JSON.parse(@native.ask(question.to_s, JSON.generate(parameters)), symbolize_names: true)
+    end
+
+    # The part of a dump's header that the image doesn't have, as JSON.
+    def header(blocks)
+      Loading.json
+      JSON.generate({ memprof: VERSION, moved: false, tracking: false, blocks: !!blocks, **measured })
     end
 
     # The time and the RSS of a process, and where that went.

@@ -270,7 +270,7 @@ module Memprof
         table = columns.columns(:code, style: :cyan).columns(:defined_at)
         @places.first(@limit).each do |group|
           entry = group.entries.first
-          table.row(*amounts(group), code(group), "#{Paths.short(entry.file, @directory)}:#{entry.line}")
+          table.row(*amounts(group), code(group), Paths.short("#{entry.file}:#{entry.line}", @directory))
         end
         table
       end

@@ -1,16 +1,23 @@
 # frozen_string_literal: true
 
-require_relative "native"
 require_relative "printable"
 
 module Memprof
+  autoload :Native, "#{__dir__}/native"
+  private_constant :Native
+
   # Interprets a source file's path: which gem it belongs to, and its short form. The rules for gem and
   # standard library paths are defined in one place (crates/memprof-paths), which also groups profiles.
   module Paths
     INTERNAL = "<internal:"
+    # The line of code that belongs to none, as while a file is compiled.
+    NO_LINE = /:0(?=\z|:in | in )/
+    # A C method that was not called by Ruby code.
+    NO_FILE = "(no name):0"
+    UNKNOWN = "(unknown line)"
     OWN_LIBRARY = Printable.utf8(File.expand_path("..", __dir__))
     OWN_FILES = ["#{OWN_LIBRARY}/memprof.rb", "#{OWN_LIBRARY}/memprof/"].freeze
-    private_constant :INTERNAL, :OWN_LIBRARY, :OWN_FILES
+    private_constant :INTERNAL, :NO_LINE, :NO_FILE, :UNKNOWN, :OWN_LIBRARY, :OWN_FILES
 
     # The gem, standard library or application that a file belongs to.
     def self.gem_of(path) = Native.gem_of(path)
@@ -18,8 +25,10 @@ module Memprof
     # The path starting at the gem, standard library or application, as with `normalize_paths`.
     def self.normalize(path) = Native.short_path(path)
 
-    # The path as in memprof's own tables: starting at the gem or library, else relative to `directory`.
+    # The path as in memprof's own tables: starting at the gem or library, else relative to `directory`. A
+    # line and a method may follow it.
     def self.short(path, directory = working_directory)
+      path = path.sub(NO_FILE, UNKNOWN).sub(NO_LINE, "")
       return internal(path) if path.start_with?(INTERNAL)
 
       Native.library_path(path) || (directory ? path.delete_prefix("#{directory}/") : path)

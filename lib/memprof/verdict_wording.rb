@@ -277,7 +277,7 @@ module Memprof
       reachable.unshift(0) if one?
       gained = reachable.last - reachable.first
       others = memory[:items].reject { |item| OBJECTS.include?(item[:key]) }
-        .map { |item| item.values_at(:name, :change) }
+        .map { |item| [item[:name].sub(", not ", " but not "), item[:change]] } # a list has commas
       # Of blocks of malloc, C code may have reachable ones.
       return [["Ruby objects", memory[:objects]], *others] if @answer.dig(:blocks, :series)
 

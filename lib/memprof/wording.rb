@@ -19,6 +19,11 @@ module Memprof
     private_constant :ADVICE
 
     class << self
+      # A remark on an answer, as a note below it.
+      def note(remark)
+        "Note: #{remark.delete_suffix(".").sub(/\ANot counted: (.*)\z/m, '\1 are not counted')}."
+      end
+
       # Joins parts, some of which are places in files, into text.
       def phrase(parts) = parts.map { |part| part.is_a?(Hash) ? Cell.place(part) : part }.join
 

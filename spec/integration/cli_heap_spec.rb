@@ -34,7 +34,7 @@ RSpec.describe "memprof, asking a dump" do
       "gained,objects,class,holder,site,own,trend,why"],
     "top" => [[], :top, /^ *Retained size +Retained % +Shallow size +Object +Address/, objects],
     "histogram" => [[], :histogram, / 1,000 .* Session/, /\Aretained,percent,count,size,key,then/],
-    "query" => [["class = Session"], :top, /\A1,000 objects chosen/, objects],
+    "query" => [["class = Session"], :top, /\A1,000 matching objects/, objects],
     "show" => [[:store], :object, /^Path from a GC root: Sessions::STORE -> Hash \(1000\)$/, references],
     "path" => [[:store], :path, /^STORE +Hash \(1000\)/, references],
     "tree" => [[], :tree, /^ *[\d.]+ [KM]iB .*Hash \(1000\)/, "retained,percent,count,object,address,site"],
@@ -284,7 +284,7 @@ RSpec.describe "memprof, asking a dump" do
       expect(stdout).to start_with("RSS ") if File.exist?("/proc/self/smaps")
       expect(stdout).to match(/^\+[\d.]+ [KM]iB and \+[\d,]+ objects: from .* to .*\n/)
       expect(stdout).to match(/^ *\+[\d.]+ [KM]iB +\+2,000 +2,000 +0 +2,000 .* Session$/)
-      expect(stdout).to match(/^\d+ rows without change not shown\.$/)
+      expect(stdout).to match(/^\d+ unchanged rows not shown\.$/)
       # But for what the machine stack may hold, too.
       new = /2[78],\d{3}/
       expect(stdout).to match(/^ *[\d.]+ MiB +#{new} +#{new} +String +Sessions::STORE -> Hash \(3000\) +0x/)

@@ -53,6 +53,8 @@ RSpec.describe "memprof web in a browser, with something to change" do
     @stage.app.ask("collect")
     tab.wait("see the site", "Boolean(#{site})")
     before = tab.evaluate("Number(#{site}.cells[2].innerText)")
+    ages = tab.evaluate("[...#{site}.cells].slice(3, 5).map((cell) => cell.innerText)")
+    expect(ages).to eq(%w[unknown unknown])
     tab.wait("see requests", "document.querySelectorAll('#ended-rows tbody tr').length === 3")
     expect(texts("#ended-rows a")).to all(match(/products/))
     expect(texts("#left, #costs")).to include("Costs of 3 requests")

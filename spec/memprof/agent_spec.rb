@@ -80,8 +80,10 @@ RSpec.describe Memprof::Agent do
     start(pressure: 5)
     wait_for { described_class.intervals.size > 1 }
     lines = output.string.scan(/memprof agent: (.*)/).flatten
-    expect(lines.first)
-      .to eq("profiles this process: an interval takes 0.1 s; MEMPROF_AGENT=off turns it off")
+    labels = described_class.labels
+    expect(lines.first).to eq("profiles this process in intervals of 0.1 s (service #{labels[:service]}, " \
+                              "release #{labels[:release] || "unknown"}, worker #{Process.pid}); " \
+                              "MEMPROF_AGENT=off turns it off")
     expect(lines.grep(/profiles/).size).to eq(1)
     psi = File.exist?("/proc/pressure/memory")
     expect(lines.grep(/pressure is not watched/).size).to eq(psi ? 0 : 1)

@@ -123,6 +123,28 @@ RSpec.describe "Objects of Ruby in an image" do
     expect(hashed.map { |object| object["hash"] }).to include(a_string_matching(/\A0x\h{1,16}\z/))
   end
 
+  it "are retained by instance variables of strings and hashes" do
+    counts = ruby(<<~'RUBY')
+      require "memprof"
+      Tag = Class.new
+      Options = Class.new(Hash)
+      TAGGED = Array.new(20) do |number|
+        object = number.odd? ? "tagged #{number}".dup : Options[number, "option"]
+        object.tap { |tagged| tagged.instance_variable_set(:@tag, Tag.new) }
+      end
+      GC.start
+      GC.disable
+      tagged = ->(referrers) { referrers.any? { |referrer| %i[string hash].include?(referrer.type) } }
+      Memprof::Core.of do |core|
+        tags = core.heap.where("class = Tag")
+        puts tags.count { |tag| tagged.call(tag.referrers) }
+        tags = core.heap(blocks: true).where("class = Tag")
+        puts tags.count { |tag| tag.referrers.any? { |block| tagged.call(block.referrers) } }
+      end
+    RUBY
+    expect(counts.split).to eq(%w[20 20])
+  end
+
   leaking = <<~'RUBY'
     class Session
       def initialize(number) = (@user = "user #{number} " * 8)

@@ -47,6 +47,13 @@ RSpec.describe Memprof::Paths do
     expect(described_class.short("/home/me/app.rb", nil)).to eq "/home/me/app.rb"
   end
 
+  it "leaves out the line of code that has none" do
+    expect(described_class.short("/home/me/app.rb:0", "/home/me")).to eq "app.rb"
+    expect(described_class.short("/home/me/app.rb:0:in run", "/home/me")).to eq "app.rb:in run"
+    expect(described_class.short("/home/me/app.rb:10", "/home/me")).to eq "app.rb:10"
+    expect(described_class.short("(no name):0")).to eq "(unknown line)"
+  end
+
   it "knows memprof's own files" do
     files = %w[memprof.rb memprof/session.rb memprofessional.rb]
     expect(files.map { |file| described_class.own?(File.join(ChildRuby::LIB, file)) })

@@ -101,7 +101,7 @@ RSpec.describe "the peak of memory" do
       expect(lines).to contain_exactly([1, "String"], [4, "String"])
 
       text = run_memprof("run", "--peak", "app.rb", chdir: directory).stdout
-      expect(text).to match(/^Peak after .*: [\d,]+ objects \(\d+\.\d MiB\) of Ruby; /)
+      expect(text).to match(/^Peak after .*: [\d,]+ objects \(\d+\.\d MiB\); /)
       expect(text).to match(/^ *At peak/).and match(/MiB +[\d,]+ .* String +app\.rb:1 in <main>/)
     end
   end

@@ -226,7 +226,7 @@ RSpec.describe Memprof::Report do
     end
 
     it "fits on a screen unless the report has its own top" do
-      rows = Array.new(70) { |index| FakeProfile.row("/srv/a.rb", index, "String", freed: [1, 40]) }
+      rows = Array.new(70) { |index| FakeProfile.row("/srv/a.rb", index + 1, "String", freed: [1, 40]) }
       profile = FakeProfile.new(rows)
       lengths = [50, 60, 5].map { |top| described_class.new(profile, top: top).to_s.scan("a.rb:").size }
       expect(lengths).to eq [20, 60, 5]

@@ -52,6 +52,8 @@
     return `${count(Math.floor(Math.round(seconds) / 60))} min ${Math.round(seconds) % 60} s`;
   }
 
+  const age = (seconds) => seconds == null ? "unknown" : duration(seconds); // only the agent measures ages
+
   function place(row, tracked) {
     const shown = { class: "place", title: row.line ? `${row.file}:${row.line}` : row.file };
     if (!tracked) return element("span", row.place, shown);
@@ -89,7 +91,7 @@
       `${found.collections == null ? "" : ` (GC run ${count(found.collections)})`}.`);
     rank(found.rows.map((site) => {
       const key = `${site.file}:${site.line}:${site.class}`;
-      const cells = [bytes(site.size), growth(site, key), count(site.count), duration(site.live_for), duration(site.oldest), site.class,
+      const cells = [bytes(site.size), growth(site, key), count(site.count), age(site.live_for), age(site.oldest), site.class,
         place(site, tracked)];
       return row("site-rows", cells.map(cell), { "data-key": key });
     }));

@@ -16,14 +16,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let format = if output.ends_with(".memprof") { Format::Binary } else { Format::Memprof };
     let begin = Instant::now();
     let analysis = Analysis::new(Image::of_core(File::open(core)?)?);
+    let options = Options { format, compression: Compression::None, ruby: (3, 1) };
     let request = dump::Request {
-        options: Options { format, compression: Compression::None, ruby: (3, 1) },
         values: Values::FULL,
         header: serde_json::Map::new(),
         blocks: arguments.len() > 2,
         stop: &AtomicBool::new(false),
     };
-    let written = dump::write(&analysis, File::create(output)?, request)?;
+    let written = dump::write(&analysis, File::create(output)?, options, request)?;
     println!("{written:?} in {:?}", begin.elapsed());
     Ok(())
 }

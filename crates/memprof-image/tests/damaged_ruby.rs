@@ -1,19 +1,21 @@
-//! A Ruby heap in damaged core files: a dump or an error, but no panic, no endless loop, and no excessive memory use.
+//! A Ruby heap in core files: built directly, it is the heap of its dump. In damaged files: a dump, a heap or an error, but no
+//! panic, no endless loop, and no excessive memory use.
 
 #[path = "support/core_file.rs"]
 mod core_file;
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, ErrorKind, Seek};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use core_file::{DamagedCore, Numbers, core_of, file};
 use memprof_dump::values::Values;
 use memprof_dump::{Compression, Format, Options};
-use memprof_image::dump::{Request, Written, write};
+use memprof_heap::{Heap, Options as HeapOptions, Source};
+use memprof_image::dump::{Request, Written, build, write};
 use memprof_image::{Analysis, Image, waiting_threads};
 
 const PROGRAM: &str = "
@@ -63,17 +65,57 @@ fn core_of_ruby() -> Option<Vec<u8>> {
     Some(core_of(&image))
 }
 
+fn request(blocks: bool, stop: &AtomicBool) -> Request<'_> {
+    Request { values: Values::FULL, header: serde_json::Map::new(), blocks, stop }
+}
+
+const OPTIONS: Options =
+    Options { format: Format::Binary, compression: Compression::None, ruby: (3, 1) };
+
 fn dump(core: File, blocks: bool) -> Option<Written> {
     let analysis = Analysis::new(Image::of_core(core).ok()?);
-    let output = file(b"");
-    let request = Request {
-        options: Options { format: Format::Binary, compression: Compression::None, ruby: (3, 1) },
-        values: Values::FULL,
-        header: serde_json::Map::new(),
-        blocks,
-        stop: &AtomicBool::new(false),
+    write(&analysis, file(b""), OPTIONS, request(blocks, &AtomicBool::new(false))).ok()
+}
+
+fn heap(core: File, blocks: bool) -> Option<Heap> {
+    let analysis = Analysis::new(Image::of_core(core).ok()?);
+    let stop = AtomicBool::new(false);
+    build(&analysis, file(b""), request(blocks, &stop), &HeapOptions::default()).ok()
+}
+
+#[test]
+fn a_heap_is_that_of_the_dump() {
+    let Some(core) = core_of_ruby() else {
+        return;
     };
-    write(&analysis, output, request).ok()
+    let analysis = Analysis::new(Image::of_core(file(&core)).expect("a core"));
+    let stop = AtomicBool::new(false);
+    for (blocks, ignore_stack_roots) in [(false, false), (true, true)] {
+        let options = HeapOptions { index: false, ignore_stack_roots, ..HeapOptions::default() };
+        let built = build(&analysis, file(b""), request(blocks, &stop), &options).expect("a heap");
+        let mut written = file(b"");
+        let output = written.try_clone().expect("a descriptor");
+        write(&analysis, output, OPTIONS, request(blocks, &stop)).expect("a dump");
+        written.rewind().expect("to rewind");
+        let read = Heap::read(Box::new(written), None, &options).expect("a heap");
+        assert_eq!(built.source, Source { format: "image".to_owned(), ..read.source.clone() });
+        assert!(built.len() > 2000 && built.notes() == read.notes(), "{:?}", built.notes());
+        assert_eq!(built.categories(), read.categories());
+        assert_eq!(Vec::from_iter(built.names().iter()), Vec::from_iter(read.names().iter()));
+        for id in 0..built.len() {
+            assert_eq!(built.object(id).expect("an object"), read.object(id).expect("an object"));
+        }
+        assert!(built.labels().expect("labels") == read.labels().expect("labels"));
+        let classes = built.group_classes();
+        let graphs = [&built, &read].map(|heap| heap.graph(&classes).expect("a graph"));
+        assert!(graphs[0].offsets == graphs[1].offsets && graphs[0].targets == graphs[1].targets);
+        assert_eq!(graphs[0].silent, graphs[1].silent);
+        let sizes = [&built, &read].map(|heap| heap.retained().expect("sizes"));
+        assert!((0..built.root()).all(|node| sizes[0].get(node) == sizes[1].get(node)));
+    }
+    stop.store(true, Ordering::Relaxed);
+    let stopped = build(&analysis, file(b""), request(false, &stop), &HeapOptions::default());
+    assert_eq!(stopped.err().map(|error| error.kind()), Some(ErrorKind::Interrupted));
 }
 
 #[test]
@@ -115,10 +157,10 @@ fn damage_does_no_harm() {
             copy.overwrite(at, value);
         }
         dump(copy.file(), false);
-        dump(copy.file(), true);
+        heap(copy.file(), true);
         copy.restore();
     }
     for part in 5..10 {
-        dump(file(&core[..core.len() * part / 10]), part % 2 == 0);
+        heap(file(&core[..core.len() * part / 10]), part % 2 == 0);
     }
 }

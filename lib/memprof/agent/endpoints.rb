@@ -25,8 +25,9 @@ module Memprof
     class Endpoints
       TYPES = { "/debug/pprof/heap" => "inuse_space", "/debug/pprof/allocs" => "alloc_space" }.freeze
       METRICS = "/metrics"
+      ALLOW = "call Memprof::Agent::Endpoints.permit, or set MEMPROF_AGENT_TOKEN"
       LOCK = Mutex.new
-      private_constant :TYPES, :METRICS, :LOCK
+      private_constant :TYPES, :METRICS, :ALLOW, :LOCK
 
       class << self
         # Answers a request with the application that all mounts share.
@@ -102,7 +103,7 @@ module Memprof
       # Nothing is looked up for requests that the gate denies.
       def answer(request)
         refusal = @gate.answer(request)
-        return rack(refusal, request) if refusal
+        return refused(refusal, request) if refusal
 
         type = TYPES[request.path]
         return rack(missing, request) unless type || request.path == METRICS
@@ -119,6 +120,17 @@ module Memprof
         rack(Web::Response.text(400, "#{e.message}\n"), request)
       rescue StandardError, ScriptError => e
         failed(request, e)
+      end
+
+      # The answer hides that anything is there, so a log says that no access is granted.
+      def refused(refusal, request)
+        known = request.path == METRICS || TYPES.key?(request.path)
+        if known && !@warned && @gate.respond_to?(:closed?) && @gate.closed?
+          @warned = true
+          request.env["rack.errors"]&.write("memprof: #{request.path} answers 404, as no request is " \
+                                            "permitted: #{ALLOW}\n")
+        end
+        rack(refusal, request)
       end
 
       # How long to wait for a delta, or nil.

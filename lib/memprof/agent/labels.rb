@@ -41,6 +41,9 @@ module Memprof
         { service: service, release: release, host: host, worker: worker, pid: Process.pid }
       end
 
+      # For the log: it shows what a deployment does not say.
+      def describe = "service #{service}, release #{release || "unknown"}, worker #{worker}"
+
       def service
         name = @settings[:service] || variable("OTEL_SERVICE_NAME") || resource("service.name") ||
           rails_name || program_name

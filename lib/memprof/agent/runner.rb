@@ -276,7 +276,8 @@ module Memprof
         return unless @log.settled?
 
         @announced = true
-        @log.info("profiles this process: an interval takes #{@settings[:interval]} s; #{OFF}")
+        seconds = format("%g s", @settings[:interval])
+        @log.info("profiles this process in intervals of #{seconds} (#{@labels.describe}); #{OFF}")
         problem = @limits.problem
         @log.warn(problem) if problem
       end

@@ -47,7 +47,13 @@ module Memprof
       def heading
         pids = [@target.pid, *@also]
         agents = pids.one? ? "process #{pids.first} runs" : "processes #{pids.join(", ")} run"
-        ["#{agents} memprof's agent", attempt { interval }].compact.join("; ")
+        ["#{agents} memprof's agent", attempt { interval } || missing].compact.join("; ")
+      end
+
+      def missing
+        return "it has not loaded memprof/signal, so its intervals are unknown here" unless @socket
+
+        "its first interval has not ended yet" if state && state["intervals"] == []
       end
 
       # The answer to `{"do":"agent"}`; nil if the process has no socket, or another memprof.
@@ -56,6 +62,7 @@ module Memprof
 
         @state = attempt do
           client = @target.connect
+          @socket = !client.nil?
           begin
             client&.ask({ do: "agent" }, seconds: SECONDS)&.fetch("agent")
           ensure

@@ -9,7 +9,7 @@ module Memprof
   module CLI
     # `memprof boot`: the cost of each file that a program requires.
     class Boot < Command
-      SUMMARY = "runs a command, shows what each required file costs"
+      SUMMARY = "runs a command and shows what each required file costs"
       USAGE = "[OPTIONS] [--] [COMMAND] [ARGUMENTS]"
       DETAILS = <<~TEXT
         Runs COMMAND, any Ruby program. When it ends, memprof prints a tree of its

@@ -168,7 +168,7 @@ module Memprof
       def refuse_binary_on_screen
         return unless @options[:format] == :pprof && !@options[:output] && @terminal.tty?
 
-        raise UsageError, "pprof is a binary format; give --output PATH"
+        raise UsageError, "pprof is a binary format; give --output FILE"
       end
 
       # OptionParser puts its suggestions on lines of their own.

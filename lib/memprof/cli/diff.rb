@@ -128,7 +128,7 @@ module Memprof
         page.listing(rows, heading: "By #{@options.fetch(:by, :class)}")
         more(page, answer[:rows][:more], "row")
         unchanged = answer[:rows][:unchanged]
-        page.text("#{Units.plural(unchanged, "row")} without change not shown.") if unchanged.positive?
+        page.text("#{Units.plural(unchanged, "unchanged row")} not shown.") if unchanged.positive?
         owners(page, answer[:owners]) if together
         warn(page, answer.values_at(:totals, :rows, :owners).flat_map { |part| part[:warnings] })
       end

@@ -24,8 +24,7 @@ module Memprof
 
         memprof dump also works from outside a container. --children dumps all processes
         that PID has forked, such as the workers of a puma cluster, one after the other,
-        but not PID itself; the names have their process ids before the extension of
-        --output.
+        but not PID itself, and puts each process id before the extension of --output.
 
         With --blocks the dump also has the blocks of malloc: memprof copies the process
         (even if it has loaded memprof/signal) and reads Ruby and C from the copy. Such

@@ -25,10 +25,10 @@ module Memprof
       USAGE = "[OPTIONS] FILE... OUT"
       DETAILS = <<~TEXT
         FORMAT is heapsnapshot (Chrome's DevTools), gml, gexf (Gephi), dot (Graphviz),
-        flamegraph (an HTML page that draws the dominator tree), collapsed (the same as
-        stacks), objects-csv and references-csv (tables) or mongo (JSON lines). Without
-        --format the extension of OUT selects it: .heapsnapshot, .gml, .gexf, .dot,
-        .html, .folded, .csv, .references.csv, .jsonl. A - for OUT is stdout.
+        flamegraph (an HTML page that draws the dominator tree), collapsed (for flame
+        graph scripts), objects-csv and references-csv (tables) or mongo (JSON lines).
+        Without --format the extension of OUT selects it: .heapsnapshot, .gml, .gexf,
+        .dot, .html, .folded, .csv, .references.csv, .jsonl. A - for OUT is stdout.
 
         A file whose name ends in report.html (--format report) is for a ticket: one
         page of at most 2 MiB, without scripts, with the verdict, tables and a flame

@@ -12,10 +12,10 @@ module Memprof
             "In both dumps: #{Units.objects(totals[:kept][:count])}, #{Wording.larger(totals[:grown])}."]
           if totals[:survived]
             survived, temporary = totals.values_at(:survived, :temporary).map { |part| sum(part) }
-            sentences << "New and survived: #{survived}. New and temporary: #{temporary}."
+            sentences << "New and survived: #{survived}. New and freed since: #{temporary}."
           end
           garbage = totals[:unreachable]
-          sentences << "New and garbage: #{sum(garbage)}." if garbage[:count].positive?
+          sentences << "New, but already garbage: #{sum(garbage)}." if garbage[:count].positive?
           sentences
         end
 

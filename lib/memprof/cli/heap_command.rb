@@ -119,7 +119,7 @@ module Memprof
 
       # An answer's caveats, as notes.
       def warn(page, warnings)
-        warnings.uniq.each { |warning| page.paragraph("Note: #{warning.delete_suffix(".")}.") }
+        warnings.uniq.each { |warning| page.paragraph(Wording.note(warning)) }
       end
 
       def more(page, count, word)

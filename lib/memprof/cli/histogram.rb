@@ -43,9 +43,9 @@ module Memprof
 
       def heading(answer)
         total = answer[:total]
-        chosen = @options[:where] ? " chosen" : ""
+        objects = Units.plural(total[:count], @options[:where] ? "matching object" : "object")
         retained = ", retaining #{Units.bytes(total[:retained])}" if @options[:where] && total[:retained]
-        "#{Units.objects(total[:count])}#{chosen}, #{Units.bytes(total[:size])}#{retained}"
+        "#{objects}, #{Units.bytes(total[:size])}#{retained}"
       end
 
       def garbage(page, total)

@@ -35,8 +35,6 @@ module Memprof
         every file outside installed gems and the standard library, or the files whose
         paths match --own.
 
-        With --fail leaks exits with 1 if something grows, and with 2 if it cannot know.
-
         Examples:
           memprof leaks 4711
           memprof leaks --for 10m --fail 4711

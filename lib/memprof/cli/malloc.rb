@@ -7,7 +7,7 @@ module Memprof
   module CLI
     # `memprof malloc`: records malloc of a whole program, Ruby or not, or summarizes a recording.
     class Malloc < Command
-      SUMMARY = "runs a command, reports which lines call malloc"
+      SUMMARY = "runs a command and reports which lines call malloc"
       USAGE = "[OPTIONS] [--] COMMAND [ARGUMENTS] | FILE [LATER]"
       DETAILS = <<~TEXT
         Records malloc from the start of COMMAND to its end. Each Ruby process that it

@@ -6,7 +6,7 @@ module Memprof
   module CLI
     # `memprof mcp`: a server for language models.
     class Mcp < Command
-      SUMMARY = "answers a language model (MCP server on stdin and stdout)"
+      SUMMARY = "serves AI agents (MCP server on stdin and stdout)"
       USAGE = "[OPTIONS]"
       DETAILS = <<~TEXT
         Speaks the Model Context Protocol, so that an agent can ask which processes run

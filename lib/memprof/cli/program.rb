@@ -27,7 +27,7 @@ module Memprof
 
       # Whether the command is a Ruby, or a script run by Ruby.
       def self.ruby?(command)
-        path = command.include?("/") ? command : which(command)
+        path = command.include?("/") || File.file?(command) ? command : which(command)
         return false unless path && File.file?(path)
 
         real = File.realpath(path)

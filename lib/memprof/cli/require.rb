@@ -4,7 +4,7 @@ module Memprof
   module CLI
     # `memprof require`: the cost of a gem or a file.
     class Require < Boot
-      SUMMARY = "requires gems or files, shows what each file costs"
+      SUMMARY = "requires gems or files and shows what each file costs"
       USAGE = "[OPTIONS] GEM|FILE..."
       DETAILS = <<~TEXT
         Requires each GEM or FILE in a fresh process, and prints the tree of `memprof

@@ -8,17 +8,17 @@ module Memprof
   module CLI
     # `memprof run`: tracks a command, and every Ruby process it spawns, from start to end.
     class Run < Command
-      SUMMARY = "runs a command, reports what its lines allocate and retain"
+      SUMMARY = "runs a command and reports what its lines allocate and retain"
       USAGE = "[OPTIONS] [--] COMMAND [ARGUMENTS]"
       DETAILS = <<~TEXT
         COMMAND is anything that runs Ruby: ruby, rake, puma, a script. When it ends,
-        memprof prints a report to stdout: of the process that allocated most (for
-        `rake spec`, rspec). Every other Ruby process that COMMAND spawns or forks is
-        tracked as well, and writes its report to a file, which memprof names on stderr
-        at the end. A forked process reports its own allocations, not its parent's.
+        memprof prints a report on the process that allocated most (for `rake spec`,
+        rspec). Every other Ruby process that COMMAND spawns or forks is tracked as
+        well, and writes its report to a file, which memprof names on stderr at the end.
+        A forked process reports its own allocations, not its parent's.
 
         With --output all reports go to files and none to stdout: the command's own to
-        PATH, that of process 4711 to PATH with .4711 before the extension. A %p in PATH
+        FILE, that of process 4711 to FILE with .4711 before the extension. A %p in FILE
         is replaced by the process id. Without --format the extension selects it: .json,
         .md, .folded, .speedscope.json, .firefox.json, .pb.gz; any other is text.
 

@@ -59,7 +59,7 @@ module Memprof
           "retained size" => "#{Units.bytes(answer[:retained])} (#{Units.percentage(answer[:percent])})",
           "allocated at" => answer[:site] && Cell.place(answer[:site]),
           "application" => answer.dig(:site, :caller) && Cell.place(answer.dig(:site, :caller)),
-          "generation" => answer[:generation], "allocated in" => time(answer[:time]), "age" => answer[:age],
+          "generation" => answer[:generation], "allocated" => time(answer[:time]), "age" => answer[:age],
           "object_id" => answer[:object_id], "shape" => answer[:shape], "flags" => answer[:flags].join(" ")
         }
       end

@@ -39,7 +39,7 @@ module Memprof
         listing = Listing.new.columns(:slot_size, as: :slot)
         10.times do |tenth|
           most = (tenth + 1) * 10
-          listing.column("-#{most} %", :count, "to_#{most}") { |row| row[:fill_histogram][tenth] }
+          listing.column("to #{most} %", :count, "to_#{most}") { |row| row[:fill_histogram][tenth] }
         end
         listing.rows(answer[:rows])
       end

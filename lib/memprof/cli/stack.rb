@@ -97,7 +97,7 @@ module Memprof
       def render_frames(page, row)
         frames = Array(row["backtrace"]).grep(String)
         page.text("no Ruby frame") if frames.empty?
-        frames.each { |frame| page.note(frame) }
+        frames.each { |frame| page.note(Paths.short(Printable.utf8(frame))) }
       end
     end
   end

@@ -20,15 +20,15 @@ module Memprof
           of_files(targets)
         end
 
-        # The verb for a command line that ends with a PID or a file.
+        # The verb for a command line that ends with a PID or a file. Behind a misspelt option, that may be
+        # its value.
         def verb_behind_options(arguments)
-          verb(arguments.last(1)) if ends_with_word?(arguments)
+          verb(arguments.last(1)) if known_option?(arguments) && ends_with_word?(arguments)
         end
 
         # The error of a command line that begins with an option and has no target.
         def refusal(arguments)
-          option = arguments.first[/\A(?:--[\w-]+|-\w)/]
-          return "invalid option: #{arguments.first}#{near(option)}#{HELP}" unless option && takes?(option)
+          return "invalid option: #{arguments.first}#{near(arguments)}#{HELP}" unless known_option?(arguments)
           return "TARGET, a PID or a file, is missing#{HELP}" unless ends_with_word?(arguments)
 
           word = arguments.last
@@ -46,12 +46,20 @@ module Memprof
           Flags::TABLE.none? { |flag| flag.value && flag.names.any? { |name| named?(name, arguments[-2]) } }
         end
 
-        def takes?(option) = names.any? { |name| named?(name, option) }
+        def known_option?(arguments)
+          option = option(arguments)
+          arguments.first == "--" || (option && names.any? { |name| named?(name, option) })
+        end
+
+        def option(arguments) = arguments.first[/\A(?:--[\w-]+|-\w)/]
 
         # Whether a word is the name of an option, or an abbreviation.
         def named?(name, word) = name == word || (word.to_s.match?(/\A--\w/) && name.start_with?(word))
 
-        def near(option) = option ? Suggestion.of(option, names.grep(/\A--/)) : ""
+        def near(arguments)
+          option = option(arguments)
+          option ? Suggestion.of(option, names.grep(/\A--/)) : ""
+        end
 
         # Names of the options that the verbs of targets take.
         def names

@@ -25,8 +25,8 @@ module Memprof
       def list(file)
         answer = ask(open_heap(file), :top, **chosen(:where, :sort, :limit, :offset))
         present(answer, steps(file, answer)) do |page|
-          chosen = " chosen" if @options[:where]
-          page.heading("#{Units.objects(answer[:count])}#{chosen}, #{Units.bytes(answer[:size])}")
+          objects = Units.plural(answer[:count], @options[:where] ? "matching object" : "object")
+          page.heading("#{objects}, #{Units.bytes(answer[:size])}")
           page.listing(Objects.listing(answer[:objects], extra: extra))
           more(page, answer[:more], "object") unless answer[:objects].empty?
         end

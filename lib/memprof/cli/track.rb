@@ -4,7 +4,7 @@ module Memprof
   module CLI
     # `memprof track`: runs a script in this process and prints its live objects at the end.
     class Track < Command
-      SUMMARY = "runs a Ruby script, prints the objects that it leaves behind"
+      SUMMARY = "runs a Ruby script and prints the objects that it leaves behind"
       USAGE = "[OPTIONS] SCRIPT [ARGUMENTS]"
       DETAILS = <<~TEXT
         When the script ends, even by an exception, memprof prints the objects that it

@@ -60,7 +60,7 @@ module Memprof
         count, sum = branch[:more]
         return unless count.positive?
 
-        name = "... #{Units.plural(count, @options[:by] == :class ? "class" : "object")} more"
+        name = "... #{Units.plural(count, @options[:by] == :class ? "more class" : "more object")}"
         listing.row(sum, share(sum, whole), nil, name, nil, nil, depth: depth)
       end
 

@@ -6,6 +6,9 @@ module Memprof
   module CLI
     # Lays out what grows from dump to dump, or is large in one.
     class VerdictText
+      NO_LINES = "The dump does not say where objects were allocated"
+      private_constant :NO_LINES
+
       def self.table(page, findings)
         page.listing(Listing.new.columns(:gained)
           .columns(:count, as: :objects) { |finding| VerdictWording.more(finding) }
@@ -38,8 +41,8 @@ module Memprof
         more = @answer[:more]
         @page.note("... #{Units.plural(more, "more finding")} (--limit N)") if more.positive?
         @page.paragraph(leaked) if @file && @answer[:blocks]
-        [*@answer[:remarks], sampled].compact.each do |remark|
-          @page.paragraph("Note: #{remark.delete_suffix(".")}.")
+        [*@answer[:remarks].map { |remark| in_reach(remark) }, sampled].compact.each do |remark|
+          @page.paragraph(Wording.note(remark))
         end
       end
 
@@ -49,6 +52,13 @@ module Memprof
         return "#{@file}: #{@words.title}" if @file
 
         @group ? "#{processes}: #{@words.title.sub(/\A[A-Z]/, &:downcase)}" : @words.title
+      end
+
+      # A process can be asked again for what its dumps lack.
+      def in_reach(remark)
+        return remark unless @group && remark.start_with?(NO_LINES)
+
+        "Allocation lines are unknown; `memprof leaks --attach #{@group.pids.first}` shows them."
       end
 
       # Blocks leaked by C code, from the core file.

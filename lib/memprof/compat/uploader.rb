@@ -20,7 +20,7 @@ module Memprof
       TEXT
       # For `memprof help`.
       HINT = <<~TEXT.chomp
-        The form of memprof 0.3 (Memprof Uploader) still works:
+        The command line of memprof 0.3 (Memprof Uploader) still works:
         memprof --pid PID --name NAME; see `memprof --pid PID --help`.
       TEXT
       # Environment variables used in place of options.

@@ -50,7 +50,7 @@ module Memprof
         [
           meta["runtime"].to_s[/\A\S+(?: [\d.]+)?/], (Units.seconds(duration) if duration),
           (Units.plural(gc_runs, "GC run") if gc_runs), sampling(meta["sample"].to_i),
-          ("#{meta["stack"]} frames an object" if meta["stack"].to_i > 1), (INCOMPLETE if meta["incomplete"])
+          ("#{meta["stack"]} frames per object" if meta["stack"].to_i > 1), (INCOMPLETE if meta["incomplete"])
         ].compact.join(", ")
       end
 
@@ -74,8 +74,8 @@ module Memprof
         peak = @report.peak
         parts = { "RSS" => peak[:resident], "malloc in use" => peak[:malloc], "slots" => peak[:slots] }
         parts = parts.compact.map { |name, bytes| "#{name} #{Units.bytes(bytes)}" }
-        ever = "; largest RSS #{Units.bytes(peak[:resident_ever])}" if peak[:resident_ever]
-        "Peak after #{Units.seconds(peak[:time])}: #{Units.objects(peak[:objects], peak[:bytes])} of Ruby; " \
+        ever = "; peak RSS #{Units.bytes(peak[:resident_ever])}" if peak[:resident_ever]
+        "Peak after #{Units.seconds(peak[:time])}: #{Units.objects(peak[:objects], peak[:bytes])}; " \
           "#{parts.join(", ")}#{ever}"
       end
 
@@ -129,7 +129,7 @@ module Memprof
       end
 
       def names(site)
-        place = "#{Paths.short(site.file, @directory)}:#{site.line}"
+        place = Paths.short("#{site.file}:#{site.line}", @directory)
         place += " in #{site.method_name}" unless site.method_name.empty?
         [Printable.fit(site.class_name, CLASS_WIDTH), place]
       end

@@ -108,7 +108,7 @@ module Memprof
 
       def line(row, directory)
         method = Printable.line(row["method"])
-        location = "#{Printable.line(Paths.short(Printable.utf8(row["file"]), directory))}:#{row["line"]}"
+        location = Printable.line(Paths.short("#{Printable.utf8(row["file"])}:#{row["line"]}", directory))
         location += " in #{method}" unless method.empty?
         objects, bytes = row["allocated"].values_at("objects", "bytes")
         { "location" => location, "class" => Printable.utf8(row["class"]), "count" => objects,

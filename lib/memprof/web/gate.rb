@@ -114,6 +114,9 @@ module Memprof
 
         def permits? = !@permitted.nil?
 
+        # Whether no request at all is admitted.
+        def closed? = !permits? && token.nil?
+
         def token=(token)
           unless token.nil? || Mounted.strong?(token)
             raise ArgumentError, "invalid token; expected a String of at least #{SHORTEST} characters"

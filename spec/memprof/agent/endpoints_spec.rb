@@ -89,6 +89,19 @@ RSpec.describe Memprof::Agent::Endpoints do
       expect(ask(described_class, "/metrics").status).to eq(404)
     end
 
+    it "says once in the log that nothing grants it" do
+      said = StringIO.new
+      call(app, "/nothing", "rack.errors" => said)
+      expect(said.string).to eq("")
+      2.times { call(app, "/metrics", "rack.errors" => said) }
+      expect(said.string).to eq("memprof: /metrics answers 404, as no request is permitted: call " \
+                                "Memprof::Agent::Endpoints.permit, or set MEMPROF_AGENT_TOKEN\n")
+      gate.token = "a long token"
+      app = described_class.new(gate: gate, totals: totals)
+      call(app, "/metrics", "rack.errors" => said)
+      expect(said.string.lines.size).to eq(1)
+    end
+
     it "is granted by a block, but not by one that raises" do
       gate.permit { |env| env["HTTP_X_INSIDE"] == "yes" }
       expect(ask(app, "/metrics").status).to eq(404)

@@ -24,6 +24,7 @@ RSpec.describe Memprof::CLI::AgentNotes do
   let(:pid) { Process.pid }
   let(:directory) { File.join(Dir.pwd, "memprof", "agent") }
   let(:lines) { described_class.new(target).lines }
+  let(:unknown) { "; it has not loaded memprof/signal, so its intervals are unknown here" }
   let(:leak) do
     { "file" => "app.rb", "line" => 47, "class" => "String", "service" => "shop", "release" => nil,
       "since" => "3fe2a1", "holder" => "Cache::PAGES -> Hash[*]", "bytes_per_hour" => 20 << 20, "error" => 1,
@@ -55,14 +56,14 @@ RSpec.describe Memprof::CLI::AgentNotes do
     # The system's thread has a name of its own when it begins.
     Thread.pass until thread.stop?
     thread.name = "memprof agent"
-    expect(described_class.of([target])).to eq(["process #{pid} runs memprof's agent"])
+    expect(described_class.of([target])).to eq(["process #{pid} runs memprof's agent#{unknown}"])
   ensure
     thread&.kill
   end
 
   it "names all agents of a group, and asks the first" do
     expect(described_class.new(target, also: [7, 8]).lines)
-      .to eq(["processes #{pid}, 7, 8 run memprof's agent"])
+      .to eq(["processes #{pid}, 7, 8 run memprof's agent#{unknown}"])
   end
 
   it "shows what the process answers" do
@@ -81,7 +82,7 @@ RSpec.describe Memprof::CLI::AgentNotes do
 
   it "reads the leaks of the service from the agent's files" do
     publish_leak
-    expect(lines).to eq(["process #{pid} runs memprof's agent",
+    expect(lines).to eq(["process #{pid} runs memprof's agent#{unknown}",
       "it leaks: app.rb:47: +20 MiB/h for 6 h in 8 of 8 workers, String in Cache::PAGES, " \
       "since release 3fe2a1"])
   end
@@ -104,7 +105,9 @@ RSpec.describe Memprof::CLI::AgentNotes do
     expect(lines.size).to eq(1)
     answers("settings" => { "directory" => directory }, "intervals" => [], "leaks" => [])
     FileUtils.mkdir_p("#{directory}/limit-20260102T030405Z-#{pid}")
-    expect(described_class.new(target).lines.last).to end_with("limit-20260102T030405Z-#{pid}")
+    lines = described_class.new(target).lines
+    expect(lines.first).to eq("process #{pid} runs memprof's agent; its first interval has not ended yet")
+    expect(lines.last).to end_with("limit-20260102T030405Z-#{pid}")
   end
 
   it "follows no link, and reads nothing of another user" do

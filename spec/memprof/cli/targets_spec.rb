@@ -71,6 +71,17 @@ RSpec.describe Memprof::CLI::Targets do
     end
   end
 
+  it "names a misspelt option before what may be its value" do
+    File.write("app.rb", "puts 1\n")
+    [%w[--lmit 1], %w[--lmit app.rb], ["--lmit", cache_dump]].each do |arguments|
+      expect(described_class.verb_behind_options(arguments)).to be_nil
+    end
+    expect(described_class.verb_behind_options(["--", Process.pid.to_s])).to eq("leaks")
+    result = run_memprof("--lmit", "1", "app.rb")
+    expect([result.stderr, result.status.exitstatus])
+      .to eq(["memprof: invalid option: --lmit (did you mean --limit?); see `memprof --help`\n", 2])
+  end
+
   it "is what the command does without a verb" do
     result = run_memprof(cache_dump)
     expect([result.stdout, result.status.exitstatus]).to eq([run_memprof("leaks", cache_dump).stdout, 0])

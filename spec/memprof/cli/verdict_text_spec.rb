@@ -30,4 +30,19 @@ RSpec.describe "The text of a verdict without findings" do
     expect(title([20 * mib, 22 * mib, 24 * mib], mib)).to eq("Nothing grows")
     expect(title([20 * mib, 22 * mib], 2 * mib)).to eq("Nothing grows")
   end
+
+  it "names the command that finds the lines of a process" do
+    remark = "The dump does not say where objects were allocated: call Memprof.start, and dump again."
+    answer = { heaps: 2, findings: [], more: 0, reachable: [{ size: 0 }, { size: 0 }], remarks: [remark],
+               rss: [], memory: nil }
+    group = Struct.new(:name, :pids, :ended, :malloc, :sample).new("app", [4711], [], [], nil)
+    texts = [{}, { group: group }].map do |options|
+      page = Memprof::CLI::Page.new
+      Memprof::CLI.const_get(:VerdictText).new(page, answer, **options).render(:text)
+      page.to(:text).lines.last
+    end
+    expect(texts.first).to end_with("again.\n")
+    expect(texts.last)
+      .to eq("Note: Allocation lines are unknown; `memprof leaks --attach 4711` shows them.\n")
+  end
 end

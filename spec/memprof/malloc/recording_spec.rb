@@ -311,7 +311,8 @@ RSpec.describe "Memprof::Malloc::Recording" do
       .to eq "memprof: also recorded: #{@directory}/#{other}\nNext: memprof malloc #{path}\n"
     shown = run_memprof("malloc", path, "--limit", "1")
     expect(shown.stderr).to eq ""
-    expect(shown.stdout).to match(/^ *Live at the end .*\n +8[78]\d\.\d KiB .* -e:1\n\d+ more$/)
+    expect(shown.stdout)
+      .to match(/^ *Live at the end .*\n +8[78]\d\.\d KiB .* -e:1\n\.\.\. \d+ more \(--limit N\)$/)
     expect(JSON.parse(run_memprof("malloc", "--json", path).stdout)).to include("complete" => true)
     expect(run_memprof("malloc", "--min-size", "5", path).stderr)
       .to eq "memprof: --min-size is for commands; see `memprof help malloc`\n"

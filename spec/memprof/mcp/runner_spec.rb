@@ -75,12 +75,12 @@ RSpec.describe Memprof::MCP::Runner do
 
   it "shows values only if the server and the call say so" do
     arguments = { "file" => dump, "query" => 'type = string and value ~ "/page/"' }
-    expect(text("query", arguments)).to match(/^0 objects chosen/)
+    expect(text("query", arguments)).to match(/^0 matching objects/)
     refused = text("query", arguments.merge("values" => true))
     expect(refused).to match(/shows no values.*`memprof mcp --show-contents`/)
-    expect(text("query", arguments, values: true)).to match(/^0 objects chosen/)
+    expect(text("query", arguments, values: true)).to match(/^0 matching objects/)
     shown = text("query", arguments.merge("values" => true), values: true)
-    expect(shown).to match(%r{^50,001 objects chosen.*String "/page/}m)
+    expect(shown).to match(%r{^50,001 matching objects.*String "/page/}m)
     everything = %w[verdict histogram path].map do |name|
       arguments = { "file" => dump, "targets" => [dump], "where" => "class = Session" }
       text(name, arguments.slice(*Memprof::MCP::Tools.find(name).parameters.map(&:name)))

@@ -17,7 +17,8 @@ RSpec.describe Memprof::Web::Export do
   elsewhere = %w[Home LiveDump LiveRequestsFile RecordingList TraceList TrackedList BootList LibraryDump
     LiveRequest LiveSource LiveMalloc Blocks BlockList Block]
   # Pages with a picture.
-  drawn = %w[Overview Flame DiffFlame Graph TrackedFlame RecordingFlame Recording BootFlame TracePage]
+  drawn = %w[Overview Flame Diff DiffFlame Graph TrackedDiff TrackedFlame RecordingFlame Recording BootFlame
+    TracePage]
   amounts = Memprof::Web::Records::BootRecord::VALUES.to_h { |value| [value, 40] }
   file = { name: "app.rb", path: "/app/app.rb", kind: "require", loaded: true, gem: "app", seconds: 0.1,
            self_seconds: 0.1, rss: 0, also_required_by: [], requires: [], total: amounts, self: amounts }

@@ -8,7 +8,9 @@ use memprof_dump::record::{Edge, Kind, Label, NameId, PREVIEW, Value};
 use memprof_dump::values::beginning;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::sizes::exact;
 use super::{CONSERVATIVE, Dump};
+use crate::generic_variables::is_in_table;
 use crate::ruby_heap::{Cells, Entries, Object, Values, VariableName};
 use crate::st_table::StTable;
 
@@ -28,6 +30,11 @@ pub struct Edges {
 
 impl<W: Writer> Dump<'_, '_, W> {
     pub(super) fn edges(&mut self, object: &Object, edges: &mut Edges) -> io::Result<()> {
+        self.edges_by_type(object, edges)?;
+        self.generic_variables(object)
+    }
+
+    fn edges_by_type(&mut self, object: &Object, edges: &mut Edges) -> io::Result<()> {
         let heap = self.heap;
         let role = |dump: &mut Self, name: &str, target: u64| {
             let label = Label::Role(dump.tables.intern(name));
@@ -143,6 +150,37 @@ impl<W: Writer> Dump<'_, '_, W> {
                 name.map_or(Label::Index(place), |name| Label::Ivar(self.tables.intern(&name)));
             let value = self.value(word);
             self.pass(&[plain(label, value)])?;
+        }
+        Ok(())
+    }
+
+    /// The block with instance variables of an object whose contents are read exactly. For others it is one of the words found.
+    fn generic_variables(&mut self, object: &Object) -> io::Result<()> {
+        if !is_in_table(object.flags) {
+            return Ok(());
+        }
+        let heap = self.heap;
+        let Some(contents) = exact(heap, object) else {
+            return Ok(());
+        };
+        let contents: Vec<u64> = contents.collect();
+        let label = Label::Role(self.tables.intern(CONSERVATIVE));
+        let (analysis, references) = (heap.analysis, heap.analysis.references());
+        let graph = references.graph();
+        let blocks = graph.edges(object.node).filter(|target| *target < references.slots().start);
+        for number in blocks {
+            let block = analysis.block(number).map(|block| block.address);
+            if block.is_none_or(|address| contents.contains(&address)) {
+                continue;
+            }
+            if self.contents_of_objects.is_some() {
+                self.pass(&Vec::from_iter(self.block_edge(label, number)))?;
+            } else if analysis.owner_node(number) == Some(object.node) {
+                let values = graph.edges(number).filter(|value| *value != object.node);
+                let objects = values.filter(|value| heap.kind_of_node(*value).is_some());
+                let edges = objects.map(|value| plain(label, Value::Address(heap.address(value))));
+                self.pass(&Vec::from_iter(edges))?;
+            }
         }
         Ok(())
     }

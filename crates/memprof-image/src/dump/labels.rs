@@ -17,12 +17,12 @@ use crate::ruby_heap::RubyHeap;
 /// object's class. `None` if the reference was only found as a word, or there is none.
 pub(crate) fn label(heap: &RubyHeap<'_>, from: u64, to: u64) -> Option<String> {
     let object = heap.object(from)?;
-    let (never, search) = (AtomicBool::new(false), Search { heap, to, key: None, label: None });
-    let mut dump = Dump::new(heap, search, Values::FULL, &never);
+    let (never, mut search) = (AtomicBool::new(false), Search { heap, to, key: None, label: None });
+    let mut dump = Dump::new(heap, &mut search, Values::FULL, &never);
     // An error only says that the label was found.
     let _ = dump.edges(&object, &mut Edges::default());
     let of_class = || object.class == to && object.kind() != Kind::IMEMO;
-    dump.writer.label.or_else(|| of_class().then(|| "class".to_owned()))
+    search.label.or_else(|| of_class().then(|| "class".to_owned()))
 }
 
 /// Ends the dump of an object's references at the one to an address.

@@ -1,4 +1,5 @@
-//! Dumps the Ruby heap in an image, in any format of memprof-dump, so that all queries, pages and exports work on a core file.
+//! Reads the Ruby heap in an image as the records of a dump: written to a file, in any format, or built into a heap, so that all
+//! queries, pages and exports work on a core file.
 //! Strings, arrays, hashes, structs and plain objects are read exactly, classes by name; references of other objects are found
 //! conservatively, and labeled as such.
 
@@ -19,6 +20,7 @@ use memprof_dump::record::{Counts, Flags, Kind, NameId, NoteKind, Object as Reco
 use memprof_dump::values::Values;
 use memprof_dump::{Options, Writer};
 use memprof_heap::graph::BitSet;
+use memprof_heap::{self as heap, Builder, Heap, Progress, Source};
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
 
@@ -32,20 +34,20 @@ pub(crate) use labels::label;
 
 /// The label of conservative references: words that look like addresses.
 pub const CONSERVATIVE: &str = "conservative";
+/// Limit on an object's size. Bogus sizes in damaged memory must not make sums too large.
+const LARGEST: u64 = 1 << 48;
 /// Objects between two checks whether the dump is still wanted.
 const STEP: usize = 1024;
 
-/// Options for a dump.
+/// The contents of a dump or a heap.
 pub struct Request<'r> {
-    /// The format.
-    pub options: Options,
     /// How much of the contents to write.
     pub values: Values,
     /// Additional header fields.
     pub header: Map<String, Value>,
     /// Whether malloc blocks are objects, too; objects then have only the bytes of their slots.
     pub blocks: bool,
-    /// The dump fails soon after this becomes true.
+    /// Writing or building fails soon after this becomes true.
     pub stop: &'r AtomicBool,
 }
 
@@ -62,23 +64,70 @@ pub struct Written {
     pub truncated: bool,
 }
 
+/// The format of heaps built from an image.
+const FORMAT: &str = "image";
+
 /// Dumps the Ruby heap in an image. Without Ruby, blocks alone are a heap, if requested.
 ///
 /// # Errors
 /// If it has no Ruby heap and blocks are not requested, the file cannot be written, or the dump is no longer wanted.
-pub fn write(analysis: &Analysis, file: File, request: Request<'_>) -> io::Result<Written> {
-    let no_ruby = analysis.ruby.pages.is_empty();
-    if no_ruby && !request.blocks {
+pub fn write(
+    analysis: &Analysis,
+    file: File,
+    options: Options,
+    request: Request<'_>,
+) -> io::Result<Written> {
+    check(analysis, &request)?;
+    let mut writer = memprof_dump::create(file, options)?;
+    let Passed { counts, unknown, truncated } = pass(analysis, &mut writer, request)?;
+    Ok(Written { counts, bytes: writer.bytes(), unknown, truncated })
+}
+
+/// Builds the heap that [`write`] dumps. Its texts go to the file.
+///
+/// # Errors
+/// As for [`write`].
+pub fn build(
+    analysis: &Analysis,
+    texts: File,
+    request: Request<'_>,
+    options: &heap::Options<'_>,
+) -> io::Result<Heap> {
+    check(analysis, &request)?;
+    (options.progress)(Progress::Reading(0, 0));
+    let options = heap::Options { stop: Some(request.stop), ..*options };
+    let mut builder = Builder::new(texts)?;
+    let Passed { truncated, .. } = pass(analysis, &mut builder, request)?;
+    (options.progress)(Progress::Linking);
+    let source = Source { format: FORMAT.to_owned(), truncated, ..Source::default() };
+    Heap::build(builder, source, &options)
+}
+
+/// Whether the image has what is requested.
+fn check(analysis: &Analysis, request: &Request<'_>) -> io::Result<()> {
+    if analysis.ruby.pages.is_empty() && !request.blocks {
         let text = "no pages of a Ruby heap in it: it ran no Ruby, or parts are missing; \
                     only its malloc blocks can be read as a heap (--blocks)";
-        return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+        return Err(io::Error::other(text));
     }
-    if let Some(reason) = analysis.unknown_blocks().filter(|_| request.blocks) {
-        return Err(io::Error::new(io::ErrorKind::Unsupported, reason));
+    match analysis.unknown_blocks().filter(|_| request.blocks) {
+        Some(reason) => Err(io::Error::new(io::ErrorKind::Unsupported, reason)),
+        None => Ok(()),
     }
+}
+
+/// The result of [`pass`].
+struct Passed {
+    counts: Counts,
+    unknown: Vec<&'static str>,
+    truncated: bool,
+}
+
+/// Passes all records to a writer.
+fn pass(analysis: &Analysis, writer: &mut impl Writer, request: Request<'_>) -> io::Result<Passed> {
     let heap = RubyHeap::new(analysis);
+    let no_ruby = analysis.ruby.pages.is_empty();
     let unknown = if no_ruby { Vec::new() } else { heap.unknown() };
-    let writer = memprof_dump::create(file, request.options)?;
     let mut dump = Dump::new(&heap, writer, request.values, request.stop);
     dump.contents_of_objects = request.blocks.then(|| blocks::contents_of_objects(&heap));
     dump.header(request.header, &unknown)?;
@@ -87,11 +136,11 @@ pub fn write(analysis: &Analysis, file: File, request: Request<'_>) -> io::Resul
     dump.blocks()?;
     let truncated = analysis.image.missing > 0;
     let counts = dump.writer.finish(&dump.tables, !truncated)?;
-    Ok(Written { counts, bytes: dump.writer.bytes(), unknown, truncated })
+    Ok(Passed { counts, unknown, truncated })
 }
 
 struct Dump<'d, 'a, W> {
-    writer: W,
+    writer: &'d mut W,
     tables: Tables,
     contents: Contents,
     /// By the address of the class.
@@ -110,7 +159,7 @@ struct Dump<'d, 'a, W> {
 impl<'d, 'a, W: Writer> Dump<'d, 'a, W> {
     fn new(
         heap: &'d RubyHeap<'a>,
-        writer: W,
+        writer: &'d mut W,
         values: Values,
         stop: &'d AtomicBool,
     ) -> Dump<'d, 'a, W> {
@@ -201,7 +250,7 @@ impl<'d, 'a, W: Writer> Dump<'d, 'a, W> {
                 Some(_) => object.slot_size,
                 None => {
                     let sizes = self.sizes.get_or_init(|| Sizes::new(heap));
-                    object.slot_size + sizes.of(heap, object)
+                    object.slot_size.saturating_add(sizes.of(heap, object)).min(LARGEST)
                 }
             },
             shape_id: None,

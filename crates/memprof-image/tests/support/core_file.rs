@@ -3,12 +3,15 @@
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use memprof_image::Image;
 
 /// An unlinked file.
 pub fn file(bytes: &[u8]) -> File {
-    let name = format!("memprof-core-{}-{:p}", std::process::id(), bytes);
+    static FILES: AtomicU32 = AtomicU32::new(0);
+    let number = FILES.fetch_add(1, Ordering::Relaxed);
+    let name = format!("memprof-core-{}-{number}", std::process::id());
     let path = std::env::temp_dir().join(name);
     let mut file =
         File::options().read(true).write(true).create_new(true).open(&path).expect("a file");

@@ -41,6 +41,8 @@ mod sites;
 #[cfg(interposed)]
 mod stack_cache;
 #[cfg(interposed)]
+mod steps;
+#[cfg(interposed)]
 mod stream;
 #[cfg(interposed)]
 mod tallies;

@@ -11,13 +11,11 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::site_cache::{self, ENOUGH, OWN};
 use super::sites::{self, SiteId};
+use super::steps::{ROOT, Steps};
 use super::weave::{Followed, MOST_FRAMES, NATIVE, Woven, weave};
 use super::{Frame, Host, Location, Origin, Running, Settings, block_shards, text};
 use crate::unwind::walker::End;
 use crate::unwind::{self, Walker};
-
-/// Number of frames with cached sites.
-const CACHED: usize = 1 << 15;
 
 /// Whether stacks are recorded.
 static IS_ON: AtomicBool = AtomicBool::new(false);
@@ -40,23 +38,13 @@ pub(super) fn is_on() -> bool {
     IS_ON.load(Relaxed)
 }
 
-/// A frame below its callers. Without an instruction: an empty slot.
-#[derive(Clone, Copy)]
-struct Step {
-    instruction: usize,
-    /// The caller's site.
-    caller: Option<SiteId>,
-    /// The frame's own site, or its caller's if it has none.
-    site: Option<SiteId>,
-    /// The code version at that time ([`site_cache::code`]).
-    code: u64,
-}
-
 /// A frame of a stack, including all its callers.
 #[derive(Clone, Copy, Default)]
 struct Reached {
     instruction: usize,
     site: Option<SiteId>,
+    /// The last step to it; its callers' if it is not code.
+    step: u32,
     /// Whether frames of the profiler are among them, and whether others are.
     has_own: bool,
     has_users: bool,
@@ -79,7 +67,7 @@ pub(super) struct StackCache {
     code: u64,
     /// Number of stacks compared with the interpreter's current line.
     checked: u32,
-    steps: [Step; CACHED],
+    steps: Steps,
     walker: Walker,
 }
 
@@ -93,6 +81,7 @@ impl StackCache {
         let code = site_cache::code();
         if self.code != code {
             (self.running_length, self.length, self.code) = (0, 0, code);
+            self.steps.clear();
         }
         let reached =
             if WITH_NATIVE.load(Relaxed) { self.woven(host, caller) } else { self.running(host) }?;
@@ -103,6 +92,7 @@ impl StackCache {
     #[inline(always)]
     fn running(&mut self, host: &Host) -> Option<Reached> {
         let (mut same, count) = (host.follow)(&mut self.running, self.running_length, false);
+        let before = self.length;
         // Until all frames are known.
         (self.running_length, self.length) = (0, 0);
         if self.checked < ENOUGH {
@@ -112,7 +102,12 @@ impl StackCache {
         for at in same..count {
             let frame = self.running[at];
             let callers = self.reached(at);
-            self.last[at] = if frame.is_code { self.reach(host, callers, frame)? } else { callers };
+            if frame.is_code {
+                let previous = if at == same && at < before { self.last[at].step } else { ROOT };
+                self.last[at] = self.reach(host, callers, frame, previous)?;
+            } else {
+                self.last[at] = callers;
+            }
         }
         (self.running_length, self.length) = (count, count);
         Some(self.reached(count))
@@ -133,6 +128,7 @@ impl StackCache {
             Some(same) => same.min(self.length),
             None => self.weave_inwards(count),
         };
+        let before = self.length;
         // Until all frames are known.
         self.length = 0;
         if self.checked < ENOUGH {
@@ -142,7 +138,8 @@ impl StackCache {
         let length = self.woven.length;
         for at in same..length {
             let callers = self.reached(at);
-            self.last[at] = self.reach(host, callers, self.woven.frames[at])?;
+            let previous = if at == same && at < before { self.last[at].step } else { ROOT };
+            self.last[at] = self.reach(host, callers, self.woven.frames[at], previous)?;
         }
         self.length = length;
         Some(self.reached(length))
@@ -178,13 +175,33 @@ impl StackCache {
         }
     }
 
+    /// Follows a frame. `previous`: the step in its place in the last stack, with the same callers, if any.
     #[inline(always)]
-    fn reach(&mut self, host: &Host, callers: Reached, frame: Running) -> Option<Reached> {
-        let site = self.step(host, callers.site, frame)?;
+    fn reach(
+        &mut self,
+        host: &Host,
+        callers: Reached,
+        frame: Running,
+        previous: u32,
+    ) -> Option<Reached> {
+        let (before, instruction) = ((callers.step, previous), frame.instruction);
+        let step = match self.steps.expected(before, callers.site, instruction) {
+            Some(step) => step,
+            None => {
+                let step = match self.steps.find(callers.site, instruction) {
+                    Some(step) => step,
+                    None => self.meet(host, callers.site, frame)?,
+                };
+                self.steps.expect(before, step);
+                step
+            }
+        };
+        let site = self.steps.site(step);
         // A frame of the profiler has its caller's site.
         Some(Reached {
-            instruction: frame.instruction,
+            instruction,
             site,
+            step,
             has_own: callers.has_own || site == callers.site,
             has_users: callers.has_users || site != callers.site && frame.code != NATIVE,
         })
@@ -217,31 +234,9 @@ impl StackCache {
         Some(())
     }
 
-    /// The site of a frame, or its caller's if the frame belongs to the profiler.
-    #[inline(always)]
-    fn step(
-        &mut self,
-        host: &Host,
-        caller: Option<SiteId>,
-        frame: Running,
-    ) -> Option<Option<SiteId>> {
-        let known = self.steps[place(frame.instruction, caller)];
-        if known.instruction == frame.instruction
-            && known.caller == caller
-            && known.code == self.code
-        {
-            return Some(known.site);
-        }
-        self.meet(host, caller, frame)
-    }
-
+    /// The new step to a frame: to its site, or its caller's if it belongs to the profiler.
     #[cold]
-    fn meet(
-        &mut self,
-        host: &Host,
-        caller: Option<SiteId>,
-        frame: Running,
-    ) -> Option<Option<SiteId>> {
+    fn meet(&mut self, host: &Host, caller: Option<SiteId>, frame: Running) -> Option<u32> {
         let met = if frame.code == NATIVE {
             Some(Frame {
                 location: Location::Native(frame.instruction),
@@ -257,15 +252,6 @@ impl StackCache {
             Some(met) => Some(sites::intern(caller, met)?),
             None => caller,
         };
-        self.steps[place(frame.instruction, caller)] =
-            Step { instruction: frame.instruction, caller, site, code: self.code };
-        Some(site)
+        Some(self.steps.add(caller, frame.instruction, site))
     }
-}
-
-#[inline(always)]
-fn place(instruction: usize, caller: Option<SiteId>) -> usize {
-    let caller = caller.map_or(0, |caller| u64::from(caller.0) + 1);
-    let mixed = (instruction as u64 ^ caller << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (mixed >> 48) as usize % CACHED
 }

@@ -11,13 +11,16 @@ mod opening;
 mod single_object;
 mod subset;
 
+use std::io;
 use std::sync::Arc;
 
 use magnus::{
     Class, DataTypeFunctions, Error, Module, Object, RModule, Ruby, TypedData, function, method,
 };
 use memprof_analysis::questions;
+use memprof_heap::{Heap, Progress};
 
+use super::job::Abandoned;
 use super::{exceptions, job};
 use crate::vm;
 use object_set::NativeObjects;
@@ -26,7 +29,19 @@ use opened::Opened;
 /// An open heap. It is immutable.
 #[derive(TypedData)]
 #[magnus(class = "Memprof::Native::Heap", free_immediately, size, frozen_shareable)]
-struct NativeHeap(Arc<Opened>);
+pub(super) struct NativeHeap(Arc<Opened>);
+
+impl NativeHeap {
+    /// Builds a heap in a separate thread; reports the progress to Ruby's block, if there is one.
+    pub fn built(
+        ruby: &Ruby,
+        build: impl FnOnce(&dyn Fn(Progress), Abandoned) -> io::Result<Heap> + Send + 'static,
+    ) -> Result<NativeHeap, Error> {
+        opening::opened(ruby, move |state, abandoned| {
+            build(&|progress| state.report(progress), abandoned)
+        })
+    }
+}
 
 impl DataTypeFunctions for NativeHeap {
     fn size(&self) -> usize {

@@ -10,14 +10,17 @@ use magnus::{
 };
 use memprof_dump::values::Values;
 use memprof_dump::{Options, Policy};
+use memprof_heap::Options as HeapOptions;
 use memprof_image::{
     Analysis, Error as Unreadable, Image, Mismatch, dump as image_dump, questions,
     questions::Refusal,
 };
 use memprof_ledger::{Allocator, Arena};
 use memprof_recording::{Error as NoRecording, LiveBlocks};
+use serde_json::{Map, Value};
 
 use super::dump::{duplicate, failure, key, word};
+use super::heap::NativeHeap;
 use super::job;
 use super::requests::Input;
 use crate::ruby_values::to_ruby;
@@ -50,6 +53,7 @@ pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     image.define_method("ask", method!(ask, 2))?;
     image.define_method("damaged?", method!(is_damaged, 0))?;
     image.define_method("dump", method!(dump, 4))?;
+    image.define_method("heap", method!(heap, 4))?;
     image.define_method("memory_of", method!(memory_of, 1))?;
     image.define_method("add_recording", method!(add_recording, 3))
 }
@@ -156,21 +160,17 @@ fn dump(
     blocks: bool,
 ) -> Result<RHash, Error> {
     let file = duplicate(ruby, descriptor)?;
-    let header = serde_json::from_str(&header)
-        .map_err(|error| Error::new(ruby.exception_arg_error(), error.to_string()))?;
-    let options = (
-        Options {
-            format: word(ruby, options, "format")?,
-            compression: word(ruby, options, "compression")?,
-            ruby: version(ruby),
-        },
-        Values { policy: word::<Policy>(ruby, options, "values")?, key: key() },
-    );
+    let header = parsed(ruby, &header)?;
+    let values = Values { policy: word::<Policy>(ruby, options, "values")?, key: key() };
+    let options = Options {
+        format: word(ruby, options, "format")?,
+        compression: word(ruby, options, "compression")?,
+        ruby: version(ruby),
+    };
     let analysis = Arc::clone(&image.0);
     let written = job::run(ruby, "image", move |abandoned| {
-        let (options, values) = options;
-        let request = image_dump::Request { options, values, header, blocks, stop: &abandoned };
-        image_dump::write(&analysis, file, request)
+        let request = image_dump::Request { values, header, blocks, stop: &abandoned };
+        image_dump::write(&analysis, file, options, request)
     })?;
     let written = written.map_err(|error| failure(ruby, &error))?;
     let hash = RHash::try_convert(to_ruby(ruby, &written.counts)?)?;
@@ -178,4 +178,30 @@ fn dump(
     hash.aset("unknown", written.unknown)?;
     hash.aset("truncated", written.truncated)?;
     Ok(hash)
+}
+
+/// The heap that [`dump`] writes, with a block for the progress. Texts go to the file of a descriptor.
+fn heap(
+    ruby: &Ruby,
+    image: &NativeImage,
+    descriptor: i32,
+    header: String,
+    blocks: bool,
+    ignore_stack_roots: bool,
+) -> Result<NativeHeap, Error> {
+    let texts = duplicate(ruby, descriptor)?;
+    let header = parsed(ruby, &header)?;
+    let analysis = Arc::clone(&image.0);
+    NativeHeap::built(ruby, move |progress, abandoned| {
+        let request =
+            image_dump::Request { values: Values::FULL, header, blocks, stop: &abandoned };
+        let options =
+            HeapOptions { index: false, ignore_stack_roots, progress, ..HeapOptions::default() };
+        image_dump::build(&analysis, texts, request, &options)
+    })
+}
+
+fn parsed(ruby: &Ruby, header: &str) -> Result<Map<String, Value>, Error> {
+    serde_json::from_str(header)
+        .map_err(|error| Error::new(ruby.exception_arg_error(), error.to_string()))
 }

@@ -16,7 +16,7 @@ use super::postponed_job;
 use super::ruby_object::{Flags, text};
 use super::stack_buffer::StackBuffer;
 use super::stack_checks;
-use super::stack_tree::{Node, StackTree};
+use super::stack_tree::{Counted, Node, StackTree};
 
 /// Maximum frames to search for one written in Ruby, if the innermost ones are not.
 const SEARCH: usize = 64;
@@ -149,6 +149,18 @@ impl Frames {
                 iseqs.insert(iseq);
             })
         }
+    }
+
+    /// The cell of the objects last allocated by a stack, if known.
+    #[inline]
+    pub fn counted(&self, node: Node) -> Option<Counted> {
+        self.stacks.counted(node)
+    }
+
+    /// Stores the cell of the objects that a stack allocates.
+    #[inline]
+    pub fn count(&mut self, node: Node, counted: Counted) {
+        self.stacks.count(node, counted);
     }
 
     /// Asks the VM for the stack.

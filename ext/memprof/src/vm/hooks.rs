@@ -25,6 +25,7 @@ use super::revealed;
 use super::ruby_object::{self, Flags};
 use super::ruby_thread::current_thread;
 use super::stack_checks;
+use super::stack_tree::{Counted, NO_CALLER, Node};
 use super::tracker::{self, Tracker};
 
 const ALLOCATION: u32 = rb_sys::RUBY_INTERNAL_EVENT_NEWOBJ;
@@ -340,6 +341,10 @@ fn stack_cell(
     make_room(tracker);
     let keep = tracker.recorder.sessions.stack() as usize;
     let node = position(event).and_then(|_| tracker.frames.node(event, keep));
+    let last = node.and_then(|node| last_cell(tracker, event, node, class, segment));
+    if let Some(cell) = last.filter(|_| !stack_checks::are_on()) {
+        return cell_id(cell);
+    }
     let by_node = node.map(|node| Place {
         class,
         frame: u64::from(node.number) << 32 | 1,
@@ -349,12 +354,16 @@ fn stack_cell(
     });
     let known = by_node.and_then(|place| tracker.places.get(&place));
     if let Some(cell) = known.filter(|_| !stack_checks::are_on()) {
+        if let Some(node) = node {
+            remember_cell(tracker, node, (class, segment), 0, cell);
+        }
         return cell_id(cell);
     }
     let origin = tracker.frames.stack(&mut tracker.recorder.sites, keep, event, node);
     let Origin::Program(found) = origin else {
-        if let Some(place) = by_node {
+        if let Some((place, node)) = by_node.zip(node) {
             tracker.places.put(place, OWN);
+            remember_cell(tracker, node, (class, segment), 0, OWN);
         }
         return None;
     };
@@ -364,10 +373,55 @@ fn stack_cell(
     // A frame outside of those that count may change.
     let counts = |caller: Caller| node.is_some_and(|node| caller.inside < node.frames);
     let has_caller = tracker.wants_callers && !found.application;
-    if let Some(place) = by_node.filter(|_| !has_caller || caller.is_some_and(counts)) {
-        tracker.places.put(place, cell.map_or(OWN, |cell| cell.0));
+    let cached = cell.map_or(OWN, |cell| cell.0);
+    if let Some(last) = last {
+        stack_checks::count(last == cached);
+    }
+    let Some((place, node)) = by_node.zip(node) else { return cell };
+    if !has_caller || caller.is_some_and(counts) {
+        tracker.places.put(place, cached);
+        remember_cell(tracker, node, (class, segment), 0, cached);
+    } else {
+        let caller = caller.map_or(NO_CALLER, |caller| caller.instruction);
+        remember_cell(tracker, node, (class, segment), caller, cached);
     }
     cell
+}
+
+/// The cell of the object that this stack allocated last, if it applies to this one.
+#[inline]
+fn last_cell(
+    tracker: &mut Tracker,
+    event: Event,
+    node: Node,
+    class: u64,
+    segment: SegmentId,
+) -> Option<u32> {
+    let last = tracker.frames.counted(node)?;
+    if (last.class, last.segment, last.epoch) != (class, segment, tracker.places.epoch()) {
+        return None;
+    }
+    if last.caller != 0 {
+        let (instruction, _) = position(event)?;
+        let caller = caller(tracker, event, instruction);
+        if caller.map_or(NO_CALLER, |caller| caller.instruction) != last.caller {
+            return None;
+        }
+    }
+    Some(last.cell)
+}
+
+/// Remembers the cell of an object that this stack allocated; `caller` as in [`Counted`].
+#[inline]
+fn remember_cell(
+    tracker: &mut Tracker,
+    node: Node,
+    (class, segment): (u64, SegmentId),
+    caller: u64,
+    cell: u32,
+) {
+    let epoch = tracker.places.epoch();
+    tracker.frames.count(node, Counted { class, caller, segment, epoch, cell });
 }
 
 fn cell_of_stack(

@@ -113,9 +113,15 @@ impl Places {
         self.known.insert(key(place), known);
     }
 
+    /// A number, not 0, that changes when cells are forgotten.
+    #[inline]
+    pub fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
     /// Sessions have changed, and with them cells.
     pub fn forget_cells(&mut self) {
-        self.epoch = self.epoch.wrapping_add(1);
+        self.epoch = self.epoch.wrapping_add(1).max(1);
     }
 
     /// Clears everything: a class or a frame was freed or moved.

@@ -2,7 +2,8 @@
 //!
 //! Between two allocations of a thread only its innermost few frames change. Control frames are contiguous in memory, so those
 //! that count are compared with the previous ones, and frames are only looked up from the outermost difference on: by their
-//! caller's node and their code. The meaning of a node is read from the VM once ([`super::frames`]). A frame of Ruby code is
+//! caller's node and their code. Mostly it is the node that came next last time, so that one is looked at first: nodes are
+//! stored in the order in which they were met, and the index is not in the processor's cache. The meaning of a node is read from the VM once ([`super::frames`]). A frame of Ruby code is
 //! identified by iseq, instruction, and method, since two methods may share their code; a frame of C code by its method.
 //! Everything is dropped as soon as an iseq or a method is freed or moved.
 //!
@@ -12,13 +13,15 @@
 use rb_sys::VALUE;
 use rustc_hash::FxHashMap;
 
+use memprof_profile::sessions::SegmentId;
+
 use super::control_frames::{ControlFrame, Entry};
 use super::origin::Origin;
 
 /// Maximum control frames of a stack to remember.
 const DEEPEST: usize = 4096;
 
-/// Maximum number of nodes: some 16 MB.
+/// Maximum number of nodes: some 32 MB.
 const MOST: usize = 1 << 18;
 
 /// Number of recent stacks: threads and fibers alternate.
@@ -179,6 +182,63 @@ pub struct Node {
     pub frames: usize,
 }
 
+/// The cell of the objects last allocated by a stack.
+#[derive(Clone, Copy)]
+pub struct Counted {
+    /// Class word, or its substitute.
+    pub class: u64,
+    /// The instruction of the application's frame if it must be compared, as it is not among the frames that count;
+    /// [`NO_CALLER`]: there must be no such frame; 0: any.
+    pub caller: u64,
+    /// Segment.
+    pub segment: SegmentId,
+    /// [`super::places::Places::epoch`] at that time; 0: no cell is known.
+    pub epoch: u32,
+    /// The cell's number as in the place cache.
+    pub cell: u32,
+}
+
+/// In place of an instruction: there is no frame of the application.
+pub const NO_CALLER: u64 = u64::MAX;
+
+/// A node: one cache line.
+#[repr(align(64))]
+struct Branch {
+    runs: Runs,
+    caller: u32,
+    /// The node with the same caller that came after this one.
+    next: u32,
+    /// The first node below this one when its frame was called.
+    inner: u32,
+    /// The parts of a [`Counted`].
+    cell: u32,
+    epoch: u32,
+    segment: SegmentId,
+    class: u64,
+    application: u64,
+}
+
+const _: () = assert!(size_of::<Branch>() == 64);
+
+impl Branch {
+    fn new(caller: u32, runs: Runs) -> Branch {
+        Branch {
+            runs,
+            caller,
+            next: ROOT,
+            inner: ROOT,
+            cell: 0,
+            epoch: 0,
+            segment: SegmentId(0),
+            class: 0,
+            application: 0,
+        }
+    }
+}
+
+/// The node without a frame.
+const ROOT: u32 = 0;
+
 /// Origin of a stack with this many recorded frames.
 #[derive(Clone, Copy)]
 struct Known {
@@ -189,9 +249,11 @@ struct Known {
 /// The tree.
 #[derive(Default)]
 pub struct StackTree {
-    /// Nodes by their caller and their code.
-    nodes: FxHashMap<(u32, Runs), u32>,
-    /// Known origins by node number; the first node has no frame.
+    /// Nodes by number; the first one has no frame.
+    nodes: Vec<Branch>,
+    /// Their numbers by their caller and their code.
+    index: FxHashMap<(u32, Runs), u32>,
+    /// Known origins by node number.
     known: Vec<Option<Known>>,
     lasts: [Last; LASTS],
     /// Index of the next entry to replace.
@@ -223,12 +285,18 @@ impl StackTree {
             Some(at) => at,
             None => self.replace(context),
         };
-        let StackTree { nodes, known, lasts, .. } = self;
+        let StackTree { nodes, index, known, lasts, .. } = self;
+        if nodes.is_empty() {
+            nodes.push(Branch::new(ROOT, Runs { instruction: 0, iseq: 0, method: 0 }));
+            known.push(None);
+        }
         let last = &mut lasts[at];
         // SAFETY: guaranteed by the caller.
         let (same, counting) = unsafe { last.compare(stack, wanted as u32) };
+        // The node in place of the first one to look up, with the same caller.
+        let mut previous = last.reached.get(same).map_or(ROOT, |reached| reached.node);
         last.forget(same);
-        let mut node = last.reached.last().map_or(0, |reached| reached.node);
+        let mut node = last.reached.last().map_or(ROOT, |reached| reached.node);
         for frame in stack[..stack.len() - same].iter().rev() {
             // SAFETY: guaranteed by the caller.
             let (entry, method) = unsafe { frame.entry() };
@@ -238,14 +306,32 @@ impl StackTree {
                 iseq: code.map_or(0, |_| frame.iseq()),
                 method,
             };
-            node = *nodes.entry((node, runs)).or_insert_with(|| {
-                if code.is_some() {
-                    remember(frame.iseq());
+            let expected = match previous {
+                ROOT => nodes[node as usize].inner,
+                _ => nodes[previous as usize].next,
+            };
+            let is_next = expected != ROOT && {
+                let one = &nodes[expected as usize];
+                one.caller == node && one.runs == runs
+            };
+            let inner = if is_next {
+                expected
+            } else {
+                let inner = *index.entry((node, runs)).or_insert_with(|| {
+                    if code.is_some() {
+                        remember(frame.iseq());
+                    }
+                    nodes.push(Branch::new(node, runs));
+                    known.push(None);
+                    nodes.len() as u32 - 1
+                });
+                match previous {
+                    ROOT => nodes[node as usize].inner = inner,
+                    _ => nodes[previous as usize].next = inner,
                 }
-                known.resize(known.len().max(1), None);
-                known.push(None);
-                known.len() as u32 - 1
-            });
+                inner
+            };
+            (node, previous) = (inner, ROOT);
             last.push(frame, entry, node);
         }
         Some(Node { number: node, generation: self.generation, frames: counting })
@@ -259,6 +345,28 @@ impl StackTree {
         self.lasts[at].context = context;
         self.lasts[at].forget(0);
         at
+    }
+
+    /// The cell of the objects last allocated by a stack.
+    #[inline]
+    pub fn counted(&self, node: Node) -> Option<Counted> {
+        self.nodes.get(node.number as usize).map(|one| Counted {
+            class: one.class,
+            caller: one.application,
+            segment: one.segment,
+            epoch: one.epoch,
+            cell: one.cell,
+        })
+    }
+
+    /// Stores the cell of the objects that a stack allocates.
+    #[inline]
+    pub fn count(&mut self, node: Node, counted: Counted) {
+        if let Some(one) = self.nodes.get_mut(node.number as usize) {
+            let Counted { class, caller, segment, epoch, cell } = counted;
+            (one.class, one.application, one.segment) = (class, caller, segment);
+            (one.epoch, one.cell) = (epoch, cell);
+        }
     }
 
     /// The origin of a stack.
@@ -279,6 +387,7 @@ impl StackTree {
     pub fn clear(&mut self) {
         self.generation = self.generation.wrapping_add(1);
         self.nodes.clear();
+        self.index.clear();
         self.known.clear();
         self.lasts.iter_mut().for_each(|last| {
             last.context = 0;
@@ -289,7 +398,8 @@ impl StackTree {
     /// Memory size in bytes.
     pub fn memsize(&self) -> usize {
         let lasts = self.lasts.iter();
-        self.nodes.capacity() * size_of::<((u32, Runs), u32)>()
+        self.nodes.capacity() * size_of::<Branch>()
+            + self.index.capacity() * size_of::<((u32, Runs), u32)>()
             + self.known.capacity() * size_of::<Option<Known>>()
             + lasts.map(|last| last.frames.capacity() * size_of::<(Kept, Reached)>()).sum::<usize>()
     }

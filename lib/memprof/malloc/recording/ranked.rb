@@ -15,7 +15,9 @@ module Memprof
         def ranked(rows, table, limit, paint)
           rows.first(limit).each { |row| table.row(*yield(row)) }
           more = rows.size - limit
-          drawn(table, paint) + (more.positive? ? "#{"\n" if @markdown}#{Units.count(more)} more\n" : "")
+          return drawn(table, paint) unless more.positive?
+
+          "#{drawn(table, paint)}#{"\n" if @markdown}... #{Units.count(more)} more (--limit N)\n"
         end
 
         def drawn(table, paint) = @markdown ? table.to_markdown : table.to_text(paint)

@@ -52,7 +52,7 @@ module Memprof
           text = "#{Units.count(calls)} calls allocated #{Units.bytes(bytes)}"
           return text if @summary[:sample] || calls.zero?
 
-          "#{text}, #{Units.percent(@total[:temporary], calls)} of the blocks temporary"
+          "#{text}, #{Units.percent(@total[:temporary], calls)} of the blocks were temporary"
         end
 
         def peak

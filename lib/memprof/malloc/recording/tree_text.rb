@@ -13,7 +13,7 @@ module Memprof
           live: "Live", peak: "Live at the peak", leaked: "Live at the end", allocated: "Allocated"
         }.freeze
         DIRECTIONS = {
-          top_down: "from the outermost frames down", bottom_up: "from what allocated to its callers"
+          top_down: "from the outermost frames down", bottom_up: "from allocating functions to their callers"
         }.freeze
         private_constant :DIRECTIONS
 
@@ -69,7 +69,7 @@ module Memprof
         end
 
         def note
-          least = "Left out: less than #{Units.percent(@min, 1)}.\n"
+          least = "Not shown: frames with less than #{Units.percent(@min, 1)}.\n"
           return least if @summary[:callers]
 
           "#{least}The recording has no callers: it has one frame of each stack.\n"

@@ -6,7 +6,10 @@ module Memprof
       # Pictures and links of a comparison.
       module DiffBars
         BAR = 18 # pixels
-        private_constant :BAR
+        WIDTH = 1200
+        NAMES = 640 # pixels of the names beside exported bars, and their letters
+        LETTERS = 80
+        private_constant :BAR, :WIDTH, :NAMES, :LETTERS
 
         # The heaps as bars of equal scale: objects in both, freed and new objects.
         def heap_bars(totals, heaps)
@@ -25,6 +28,25 @@ module Memprof
           Html.tag(:svg, Html.tag(:rect, x: value.negative? ? 50 - width : 50, width: width, height: 8),
             class: value.negative? ? "bar less" : "bar more", viewBox: "0 0 100 8",
             preserveAspectRatio: "none", aria_hidden: "true")
+        end
+
+        # The bars of a table as one picture, which is only exported. The block returns a row's name, its
+        # change, and the change in words.
+        def export_growth(rows, most, &block)
+          changes = rows.map(&block).reject { |_, value, _| value.zero? }
+          return if changes.empty?
+
+          middle = (NAMES + WIDTH) / 2
+          parts = changes.each_with_index.map do |(name, value, words), index|
+            width = ((WIDTH - middle) * value.abs.fdiv([most, 1].max)).round(1)
+            y = index * (BAR + 4)
+            Html.tag(:g, Html.tag(:text, Printable.fit(name, LETTERS), x: 4, y: y + BAR - 4),
+              Html.tag(:rect, x: value.negative? ? middle - width : middle, y: y, width: width, height: BAR),
+              Html.tag(:text, words, x: middle + (value.negative? ? 6 : -6), y: y + BAR - 4,
+                text_anchor: value.negative? ? "start" : "end"), class: value.negative? ? "less" : "more")
+          end
+          height = changes.size * (BAR + 4)
+          drawing(Html.tag(:svg, parts, viewBox: "0 0 #{WIDTH} #{height}", class: "chart"))
         end
 
         def changed_url(change, row = nil)

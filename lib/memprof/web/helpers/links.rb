@@ -60,7 +60,7 @@ module Memprof
         def other_places = page.entry ? menu(of_heap: false) : []
 
         def menu_mark(other)
-          return "page" if page.is_a?(other)
+          return "page" if page.instance_of?(other)
 
           place = page.class.place.to_s
           "true" if place == other.path || place.start_with?("#{other.path}/")

@@ -17,6 +17,9 @@ module Memprof
 
         def duration(seconds) = Units.short_seconds(seconds)
 
+        # Only the agent measures the ages of objects.
+        def age(seconds) = seconds ? duration(seconds) : "unknown"
+
         def plural(value, word) = Units.plural(value, word)
 
         # A share as a picture; the number is beside it.

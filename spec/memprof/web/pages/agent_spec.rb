@@ -37,5 +37,8 @@ RSpec.describe "The page of the agent" do
     expect(page).to include("286.1 MiB</span> resident", "service shop", "RSS, at most 286.1 MiB", "1.0 MiB",
       "&lt;b&gt;+1 MiB/h&lt;/b&gt;", "0.83 % of a CPU")
     expect(page).not_to include("<b>+1 MiB")
+    expect(page).not_to include(">unknown<")
+    allow(Memprof::Agent).to receive(:intervals).and_return([first])
+    expect(ask(app, "/live/agent").body).to include(">unknown<")
   end
 end

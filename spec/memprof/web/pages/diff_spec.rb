@@ -120,7 +120,7 @@ RSpec.describe "comparisons of Memprof::Web" do
 
   it "says so where nothing changed" do
     body = ask(app, "/diff?a=1&b=1").body
-    expect(body).to include("Nothing changed.").and match(/\d+ rows without change not shown/)
+    expect(body).to include("Nothing changed.").and match(/\d+ unchanged rows not shown/)
   end
 
   it "leaves out what did not change, and says how much that is" do

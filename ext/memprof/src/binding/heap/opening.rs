@@ -104,7 +104,8 @@ pub fn read(
     })
 }
 
-fn opened(
+/// Runs `open` in a separate thread, and calls Ruby's block for the progress.
+pub fn opened(
     ruby: &Ruby,
     open: impl FnOnce(&Arc<State>, Abandoned) -> io::Result<Heap> + Send + 'static,
 ) -> Result<NativeHeap, Error> {
