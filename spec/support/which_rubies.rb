@@ -22,7 +22,7 @@ module WhichRubies
     # and the one of the newest Debian are enough.
     twice: %w[
       integration/clients/** integration/{cli,malloc,tracer}_*_spec.rb
-      integration/{core_blocks,debugger,signal_handlers}_spec.rb
+      integration/{core_blocks,debugger,signal_handlers,unknown_counts}_spec.rb
       memprof/{cli,malloc,minitest,sidekiq,trace,tracer}_spec.rb puma/**
       memprof/{cli,compat,malloc,rspec,testing,trace,tracers}/**
     ]
