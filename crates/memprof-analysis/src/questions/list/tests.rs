@@ -99,7 +99,7 @@ fn rows_are_nested_as_deeply_as_asked() {
     };
     assert_eq!(shown(9, 0), (vec![], 1));
     assert_eq!(shown(9, 1), (vec!["0[]+2".to_owned()], 0));
-    let text = shown(1, 9).0.concat().replace('\\', "").replace('"', "");
+    let text = shown(1, 9).0.concat().replace(['\\', '"'], "");
     assert_eq!(text, "0[1[3[4[]+0]+0]+0]+1");
 }
 
