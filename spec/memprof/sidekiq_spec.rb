@@ -4,6 +4,7 @@ require "json"
 require "logger"
 require "stringio"
 require "zlib"
+require "memprof/agent"
 require "memprof/sidekiq"
 
 RSpec.describe Memprof::Sidekiq do

@@ -62,7 +62,8 @@ RSpec.describe Memprof::VerdictWording do
   end
 
   it "says what C code loses beside RSS, also if RSS did not grow" do
-    blocks = { count: 300, bytes: 3 * mib, largest: { size: 10 * kib, count: 290 }, series: [mib, 2 * mib, 3 * mib] }
+    blocks = { count: 300, bytes: 3 * mib, largest: { size: 10 * kib, count: 290 },
+               series: [mib, 2 * mib, 3 * mib] }
     words = described_class.new(answer.merge(blocks: blocks, findings: []))
     expect(words.title).to eq("No Ruby object grows, native memory does")
     expect(words.memory).to eq("RSS stayed at 20.0 MiB. " \
