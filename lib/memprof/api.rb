@@ -3,6 +3,7 @@
 # By path: for a name, RubyGems looks through all gems, which takes a millisecond per file in Rails.
 require_relative "version"
 require_relative "errors"
+require_relative "native"
 require_relative "loading"
 require_relative "lock"
 require_relative "support"
@@ -68,7 +69,7 @@ module Memprof
     #   Memprof.stop #=> false
     def stop
       Support.check_ractor
-      @session ? Native.close_for(self) : false
+      Native.close_for(self)
     end
 
     # @return [Boolean] whether objects are tracked, by {start} or {track}

@@ -37,7 +37,6 @@ module Memprof
 
     def check_ruby
       @check_ruby ||= begin
-        Loading.native
         refuse
         true
       end

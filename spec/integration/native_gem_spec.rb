@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require "fileutils"
-require "memprof/native"
 require "rbconfig"
 require "tmpdir"
 require_relative "../../rakelib/native_gem"

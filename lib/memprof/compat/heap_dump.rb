@@ -2,8 +2,7 @@
 
 require "json"
 require "memprof"
-# Loaded in advance: loading takes a lock, which a signal handler may not. And debuggers call the extension.
-require "memprof/native"
+# Loaded in advance: loading takes a lock, which a signal handler may not.
 require "memprof/census"
 require "memprof/dump"
 
