@@ -33,6 +33,7 @@ class SpecRun
     failed = slices.filter_map { |files| run(*files, *@options) }.flatten
     say_sum
     abort("rspec failed before, after or outside of its examples, see above") if @crashed
+    abort("no example ran") if @examples.empty?
     abort("#{failed.size} examples failed, too many to run once more") if failed.size > MOST_RETRIED
 
     flaky, broken = failed.partition { |id| passes_alone?(id) }

@@ -12,7 +12,6 @@ use super::holders::{Holder, holders};
 use super::list::sums::{Merge, merge};
 use super::list::{List, Measure, Order, Page, Rows};
 use super::tally::percent;
-
 use super::{Error, Limit, Selection};
 use memprof_dump::record::{Flags, Kind};
 use memprof_heap::graph::{BitSet, Graph, PART, in_parts};

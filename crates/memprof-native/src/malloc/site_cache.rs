@@ -250,8 +250,13 @@ pub(super) fn site_without_cache(host: &Host, caller: usize) -> Option<SiteId> {
 
 #[inline(always)]
 fn place(address: usize, line: u32) -> usize {
-    let mixed = (address as u64 ^ u64::from(line) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (mixed >> 55) as usize % CACHED
+    (mixed(address, line) >> 55) as usize % CACHED
+}
+
+/// Both numbers, mixed so that the upper bits depend on all of them.
+#[inline(always)]
+pub(super) fn mixed(address: usize, number: u32) -> u64 {
+    (address as u64 ^ u64::from(number) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! last time, which is checked with one read. Steps are stored in the order in which they were met, so those that follow each
 //! other mostly share a cache line. Only others are looked up in the index.
 
+use super::site_cache::mixed;
 use super::sites::SiteId;
 
 /// Most steps, the root included: their numbers fit in half a word of the index.
@@ -11,7 +12,7 @@ const MOST: usize = 1 << 16;
 /// Size of the index.
 const PLACES: usize = MOST * 2;
 
-/// No step: its callers are no frames.
+/// Not a step: it stands for a stack without frames.
 pub(super) const ROOT: u32 = 0;
 
 #[derive(Clone, Copy)]
@@ -97,7 +98,7 @@ impl Steps {
         }
     }
 
-    /// Adds the step to a frame that is not known, and returns it. If there is no room, all others are forgotten.
+    /// Adds the step to an unknown frame, and returns it. If there is no room, all others are forgotten.
     pub(super) fn add(
         &mut self,
         caller: Option<SiteId>,
@@ -150,8 +151,7 @@ impl Steps {
 
 #[inline(always)]
 fn place(caller: u32, instruction: usize) -> usize {
-    let mixed = (instruction as u64 ^ u64::from(caller) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (mixed >> 40) as usize % PLACES
+    (mixed(instruction, caller) >> 40) as usize % PLACES
 }
 
 #[cfg(test)]

@@ -2,9 +2,11 @@
 //!
 //! Between two allocations of a thread only its innermost few frames change. Control frames are contiguous in memory, so those
 //! that count are compared with the previous ones, and frames are only looked up from the outermost difference on: by their
-//! caller's node and their code. Mostly it is the node that came next last time, so that one is looked at first: nodes are
-//! stored in the order in which they were met, and the index is not in the processor's cache. The meaning of a node is read from the VM once ([`super::frames`]). A frame of Ruby code is
-//! identified by iseq, instruction, and method, since two methods may share their code; a frame of C code by its method.
+//! caller's node and their code. Usually that is the node that came next last time, so that one is compared first: nodes are
+//! stored in the order in which they were met, and the index is not in the processor's cache.
+//!
+//! The meaning of a node is read from the VM once ([`super::frames`]). A frame of Ruby code is identified by iseq, instruction, and
+//! method, since two methods may share their code; a frame of C code by its method.
 //! Everything is dropped as soon as an iseq or a method is freed or moved.
 //!
 //! Frames outside of the recorded part of a stack are not compared, so they may have changed. They are part of the node
@@ -198,7 +200,7 @@ pub struct Counted {
     pub cell: u32,
 }
 
-/// In place of an instruction: there is no frame of the application.
+/// In place of an instruction: no frame belongs to the application.
 pub const NO_CALLER: u64 = u64::MAX;
 
 /// A node: one cache line.

@@ -14,8 +14,8 @@ struct Ranked {
     row: u32,
 }
 
-/// Collects rows, and has those that come first in an order: of millions of objects, at most twice as many are in memory as
-/// are asked for.
+/// Collects rows, and has those that come first in an order: of millions of objects, at most twice as many as are asked for are
+/// in memory, or twice [`SOME`].
 pub(in super::super) struct First<'r, R> {
     rows: &'r R,
     order: Order,
