@@ -83,10 +83,10 @@ pub fn write(
     Ok(Written { counts, bytes: writer.bytes(), unknown, truncated })
 }
 
-/// Builds the heap that [`write`] dumps. Its texts go to the file.
+/// Builds the heap that [`write()`] dumps. Its texts go to the file.
 ///
 /// # Errors
-/// As for [`write`].
+/// As for [`write()`].
 pub fn build(
     analysis: &Analysis,
     texts: File,
