@@ -35,8 +35,8 @@ RSpec.describe "the peak of memory" do
       puts JSON.generate([at[8], at[14], planted, report.total_retained_memsize])
     RUBY
 
-    # The literals are part of it as well, and a new peak is 10 % above the last.
-    expect(large).to be_between(planted * 0.89, planted * 1.05)
+    # The literals are part of it as well, and a new peak is 10 % above the last, other objects included.
+    expect(large).to be_between(planted * 0.85, planted * 1.05)
     expect(small).to be < planted / 100
     expect(retained).to be < planted / 2
   end
@@ -54,7 +54,7 @@ RSpec.describe "the peak of memory" do
       puts JSON.generate([report.peak[:bytes], sampled - before])
     RUBY
 
-    expect(peak).to be_between(sampled * 0.89, sampled * 1.05)
+    expect(peak).to be_between(sampled * 0.85, sampled * 1.05)
   end
 
   it "is found with threads, compaction and exceptions" do
