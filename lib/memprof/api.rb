@@ -3,7 +3,6 @@
 # By path: for a name, RubyGems looks through all gems, which takes a millisecond per file in Rails.
 require_relative "version"
 require_relative "errors"
-require_relative "native"
 require_relative "loading"
 require_relative "lock"
 require_relative "support"
@@ -69,7 +68,7 @@ module Memprof
     #   Memprof.stop #=> false
     def stop
       Support.check_ractor
-      Native.close_for(self)
+      @session ? Native.close_for(self) : false
     end
 
     # @return [Boolean] whether objects are tracked, by {start} or {track}

@@ -1,9 +1,12 @@
 # frozen_string_literal: true
 
 require_relative "errors"
-require_relative "native"
 
 module Memprof
+  # Most programs that load memprof measure nothing: the extension is loaded when it is first used.
+  autoload :Native, "#{__dir__}/native"
+  private_constant :Native
+
   # Files that are loaded on demand, at no cost to a program before that.
   #
   # A signal handler can't load any, as `require` takes a lock. So a thread does it for the handler, and loads
@@ -35,6 +38,11 @@ module Memprof
           load(File.join(__dir__, name.to_s.downcase))
         end
         @loaded[name] = true
+      end
+
+      # Loads the extension, if need be, before a measurement begins.
+      def native
+        load(File.join(__dir__, "native")) if Memprof.autoload?(:Native)
       end
 
       def load(feature)

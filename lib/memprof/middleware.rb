@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "memprof"
+require_relative "native" # before a server forks its workers
 require_relative "middleware/pending"
 require_relative "middleware/request"
 

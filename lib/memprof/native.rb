@@ -8,7 +8,7 @@ end
 
 # A platform gem, and a checkout shared by several Rubies, have one library per Ruby; a gem compiled at
 # installation has a single one. `memprof attach` has already loaded it.
-unless Memprof::Native.respond_to?(:own_file=)
+unless Memprof.const_get(:Native).respond_to?(:own_file=)
   root = File.expand_path("../..", __dir__)
   remedies = { "Rakefile" => "`rake compile:release` in #{root}", "ext" => "`gem pristine memprof`" }
   remedy = remedies.find { |name, _| File.exist?(File.join(root, name)) }&.last

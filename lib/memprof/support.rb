@@ -37,6 +37,7 @@ module Memprof
 
     def check_ruby
       @check_ruby ||= begin
+        Loading.native
         refuse
         true
       end

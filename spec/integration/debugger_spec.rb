@@ -9,6 +9,7 @@ require "tmpdir"
 RSpec.describe "The functions for a debugger" do
   preamble = <<~'RUBY'
     require "memprof"
+    require "memprof/native"
     require "fiddle"
     require "json"
     LIBRARY = Fiddle.dlopen($LOADED_FEATURES.grep(%r{/memprof\.(so|bundle)\z}).first)
@@ -249,7 +250,7 @@ RSpec.describe "The functions for a debugger" do
     # Its main thread waits without the lock until asked to end, another one comes by now and then.
     let(:child) do
       program = <<~'RUBY'
-        require "memprof"
+        require "heap_dump"
         Shop = Class.new
         kept = { 1 => Shop.new }
         Thread.new { loop { sleep 0.05; kept[1] } }

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "fileutils"
+require "memprof/native"
 require "rbconfig"
 require "tmpdir"
 require_relative "../../rakelib/native_gem"

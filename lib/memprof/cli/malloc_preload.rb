@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "../native"
+
 module Memprof
   module CLI
     # Preloads memprof's extension into a program other than Ruby, so that it records its malloc. The

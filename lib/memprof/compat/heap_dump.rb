@@ -2,7 +2,8 @@
 
 require "json"
 require "memprof"
-# Loaded in advance: loading takes a lock, which a signal handler may not.
+# Loaded in advance: loading takes a lock, which a signal handler may not. And debuggers call the extension.
+require "memprof/native"
 require "memprof/census"
 require "memprof/dump"
 
