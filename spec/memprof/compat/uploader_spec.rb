@@ -31,11 +31,11 @@ RSpec.describe "memprof --pid PID --name NAME" do
     expect([stderr, status.exitstatus]).to eq(["", 1])
   end
 
-  # A process that has loaded memprof, and handles SIGURG by code of its own.
+  # A process that has loaded heap_dump, whose users handle signals by code of their own.
   def target(directory, code)
     reader, writer = IO.pipe
     program = "dir = #{directory.dump}; trap('URG') { #{code} }; puts :ready; $stdout.flush; sleep"
-    options = ["-I#{ChildRuby::LIB}", "-rmemprof"]
+    options = ["-I#{ChildRuby::LIB}", "-rheap_dump"]
     pid = Process.spawn({ "MEMPROF_DIR" => directory }, RbConfig.ruby, *options, "-e", program, out: writer)
     writer.close
     reader.gets
