@@ -9,6 +9,7 @@ RSpec.configure do |config|
   config.order = :random
   Kernel.srand(config.seed)
   config.expect_with(:rspec) { |expectations| expectations.max_formatted_output_length = 2000 }
+  config.backtrace_exclusion_patterns << /\Aexplanations/
   config.mock_with(:rspec) { |mocks| mocks.verify_partial_doubles = true }
 
   config.include ChildRuby

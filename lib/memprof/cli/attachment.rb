@@ -178,13 +178,15 @@ module Memprof
         next_of_tracer
       end
 
-      # In the order in which the files were loaded here, so that none of them has to be read there.
+      # In the order in which the files were loaded here, so that none of them has to be read there. The
+      # extension comes first: others make its constant private.
       def sources
         require "memprof/everything"
         require "memprof/attached"
         root = File.expand_path("..", __dir__)
         paths = $LOADED_FEATURES.select { |path| path.start_with?(root) && path.end_with?(".rb") }
         paths.reject! { |path| OWN.match?(path.delete_prefix(root)) }
+        paths = ["#{root}/native.rb"] | paths
         paths.to_h { |path| [path, loading_nothing(File.read(path), path, paths)] }
           .transform_keys { |path| path.sub(root, "#{@library}/memprof") }
       end
