@@ -8,7 +8,7 @@ module WhichRubies
     once: %w[
       docs_spec.rb exports/**
       integration/{web_browser,web_appearance,web_pictures,web_library}*_spec.rb integration/web_spec.rb
-      integration/cli_{check,completion,convert,defaults,escapes,heap_terminal,help,options}_spec.rb
+      integration/cli_{check,completion,convert,defaults,escapes,heap,heap_terminal,help,options}_spec.rb
       integration/cli_run_{output,quiet}_spec.rb
       integration/hostile_{attach,dumps,pids,sockets}_spec.rb
       integration/{agent_leaks,examples,foreign_processes,json_schemas,mcp,native_gem,problem_matcher}_spec.rb
