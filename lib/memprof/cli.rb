@@ -35,20 +35,20 @@ module Memprof
       end
     end
 
-    # Verbs of older tools, and their files.
-    OLD = { "subset" => "compat/memdump/command" }.freeze
-    private_constant :OLD
+    # Verbs in files of other names.
+    ELSEWHERE = { "stop" => "cli/start", "subset" => "compat/memdump_command" }.freeze
+    private_constant :ELSEWHERE
 
-    VERBS.each { |verb, name| autoload(name, "#{__dir__}/#{OLD.fetch(verb, "cli/#{verb}")}") }
+    VERBS.each { |verb, name| autoload(name, "#{__dir__}/#{ELSEWHERE.fetch(verb, "cli/#{verb}")}") }
     # The building blocks of the commands.
     {
       AgentNotes: "agent_notes", Arrival: "arrival", Attachment: "attachment", BootPage: "boot_page",
       Command: "command", Comparing: "comparing",
-      ComparisonOptions: "comparison_options", Defaults: "defaults", DumpSeries: "dump_series",
+      ComparisonOptions: "comparing", Defaults: "defaults",
       Dumping: "dumping", ExitStatus: "exit_status", Flag: "flag", Flags: "flags",
       ForeignFiles: "foreign_files", GrowthRows: "growth_rows",
       HeapCommand: "heap_command", Listing: "listing", LiveProcess: "live_process", Loading: "loading",
-      MallocPreload: "malloc_preload",
+      MallocPreload: "malloc_recording",
       MallocRecording: "malloc_recording", ManPage: "man_page", Objects: "objects", Options: "options",
       Overview: "overview", Page: "page", Pager: "pager", ProcessCopy: "process_copy",
       ProcessFacts: "process_facts", Program: "program", ReportFile: "report_file", Reports: "reports",

@@ -36,6 +36,9 @@ module Memprof
     # A number of objects, and their bytes if they are given.
     def self.objects(number, bytes = nil) = "#{plural(number, "object")}#{" (#{bytes(bytes)})" if bytes}"
 
+    # The note next to numbers that come from samples; nil if nothing was sampled.
+    def self.sampled(bytes) = bytes && "sampled every #{bytes(bytes)} on average: estimates"
+
     # A percentage. A part that is neither nothing nor all never rounds to either.
     def self.percent(part, whole)
       return "-" unless whole.positive?

@@ -353,7 +353,7 @@ module Memprof
       return [METHOD] if name == "<ment>"
       return [MALLOCED] if block?(name)
 
-      name.start_with?("Proc ") ? name.split(" ", 2) : [name]
+      name.start_with?("Proc ") ? ["Proc", Paths.short(name.delete_prefix("Proc "))] : [name]
     end
 
     def dumps(finding)

@@ -121,6 +121,9 @@ RSpec.describe "memprof web in a browser" do
     tab.click(element(".icicle a", "/^Page@/"))
     tab.wait("zoom", "document.querySelectorAll('.icicle .above').length === 2")
     expect(texts(".flame-detail").first).to match(/MiB, [\d.]+ %; 300 objects of .*root › Hash › Page@/)
+    expect(texts(".flame-axis span")).to match(["0 B", *[match(/\A[\d.]+ [KM]iB\z/)] * 4])
+    part = "document.querySelector('.flame-map:not([hidden]) rect').getAttribute('width')"
+    expect(tab.evaluate(part).to_f).to be_between(1, 99)
     ["Escape", "Escape"].each { |key| tab.press(key) }
     tab.wait("go up", "document.querySelectorAll('.icicle .above').length === 0")
     tab.evaluate("document.querySelector('.icicle a').focus()")

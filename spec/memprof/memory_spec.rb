@@ -116,6 +116,7 @@ RSpec.describe Memprof::Memory do
     expect(found.items.sum(&:bytes)).to eq(found.rss)
     expect(found.items.map(&:key)).not_to include(:slots_used)
     expect(found.allocator).to be_nil
+    expect(found.to_s).to match(/^Parts of Ruby and malloc are unknown: .* not loaded memprof\/signal\.$/)
   ensure
     Process.kill(:KILL, pid)
     Process.wait(pid)

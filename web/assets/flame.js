@@ -10,6 +10,7 @@
   const SVG = "http://www.w3.org/2000/svg";
   const find = (name) => document.querySelector(name);
   const search = find(".flame-search"), found = find(".flame-found"), detail = find(".flame-detail"), list = find(".flame-functions");
+  const axis = find(".flame-axis"), map = find(".flame-map");
   const { json, unit, objects, classes, flame, order } = svg.dataset;
   const state = { view: "", zoom: "", search: "", function: "", list: "" };
   let frames = null, compared = false, shown = [], zoomed = null, matches = null, loading = null, typed = null, all = null;
@@ -331,6 +332,22 @@
     if (focus != null) drawn(focus)?.focus();
   }
 
+  // Weights along the top, and the place of the zoomed frame in the whole.
+  function scale(frame) {
+    axis.toggleAttribute("hidden", compared);
+    axis.querySelectorAll("span").forEach((tick, number, { length }) => {
+      const part = Math.round(frame.total * number / (length - 1));
+      tick.textContent = unit === "bytes" ? weight(part) : part.toLocaleString("en");
+    });
+    map.toggleAttribute("hidden", !frame.above);
+    let left = 0;
+    for (let step = frame; step.above; step = step.above) {
+      for (const other of step.above.below.slice(0, step.above.below.indexOf(step))) left += other.total;
+    }
+    map.firstChild.setAttribute("x", `${100 * left / (frames[0].total || 1)}%`);
+    map.firstChild.setAttribute("width", `${Math.max(0.2, 100 * frame.total / (frames[0].total || 1))}%`);
+  }
+
   const drawn = (index) => svg.querySelector(`a[data-frame="${index}"]`);
 
   // The functions as a table, those that are searched for alone.
@@ -401,12 +418,14 @@
       zoomed = (!sandwiched && state.zoom && frameOfKey(state.zoom)) || frames[0];
       list.hidden = !listed;
       svg.toggleAttribute("hidden", listed);
+      axis.toggleAttribute("hidden", listed);
       if (listed) {
         svg.replaceChildren();
         detail.textContent = "Choose a function to see its callers above it, and its callees below.";
         table();
         return;
       }
+      scale(sandwiched ? shown[0] : zoomed);
       draw(focus ? (sandwiched ? 0 : zoomed.index) : null);
       describe(sandwiched ? shown[0] : zoomed);
     }, () => {});

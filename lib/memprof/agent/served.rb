@@ -46,7 +46,7 @@ module Memprof
       end
 
       def write_files
-        require_relative "receivers/files"
+        require_relative "receivers"
         files = Receivers::Files.new(@profiles)
         @subscription = Agent.subscribe { |interval| files.call(interval) }
       end

@@ -30,7 +30,7 @@ module Memprof
       REQUIRE = /^require(?:_relative)? "[^"]+"$/
       AUTOLOAD = /^ *autoload :\w+, "([^"]+)"$/
       UNSUPPORTED = "Memprof::Unsupported: "
-      OWN = %r{\A/(?:cli|control|mcp|signal|attached/)} # files that the process does not need
+      OWN = %r{\A/(?:cli/|control/|mcp/|signal/|attached_boot)} # files that the process does not need
       LIMIT = 64 << 20 # bytes of an answer
       PATIENCE = 5 # seconds for the process to stop its work
       MOMENT = 1 # second for a process to end after its threads
@@ -142,7 +142,7 @@ module Memprof
         descriptor = answer.grep(Integer).first
         if descriptor
           @socket = UNIXSocket.for_fd(descriptor)
-          write(Marshal.dump(File.read(File.expand_path("../attached/boot.rb", __dir__))), PATIENCE)
+          write(Marshal.dump(File.read(File.expand_path("../attached_boot.rb", __dir__))), PATIENCE)
         end
         @pause = answer.first if answer.first.is_a?(Float)
         answer

@@ -6,7 +6,7 @@ module Memprof
     class Core < HeapCommand
       include LiveProcess
 
-      autoload :Summary, "#{__dir__}/core/summary"
+      autoload :Summary, "#{__dir__}/core_summary"
 
       SUMMARY = "shows what is used, free and leaked in a core file or process"
       USAGE = "[OPTIONS] FILE | PID [VERB SET ...]"

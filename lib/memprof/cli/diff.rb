@@ -95,16 +95,16 @@ module Memprof
       # as each takes memory.
       def over(heaps, between, diff, answer)
         before, _, later = heaps
-        series = DumpSeries.new
-        between.each { |file| series.note(all_rows(compare([before, open_heap(file), later]))) }
-        series.note(all_rows(diff))
+        series = Memprof::Heap::Series.new(**@options.slice(:by, :where))
+        between.each { |file| add(series, compare([before, open_heap(file), later])) }
+        add(series, diff)
         # Compared with itself, the last dump still has all its objects.
-        series.note(all_rows(compare([before, later, later])))
-        answer[:rows][:rows] = series.add_to(answer[:rows][:rows])
+        add(series, compare([before, later, later]))
+        answer[:rows][:rows] = series.complete(answer[:rows][:rows])
         series
       end
 
-      def all_rows(diff) = ask(diff, :rows, **@options.slice(:by, :where))[:rows]
+      def add(series, diff) = busy { series.add(diff) }
 
       def answers(diff)
         limit = { limit: option(:limit) }

@@ -16,6 +16,8 @@ module Memprof
           memprof path heap.memprof 0x7f3a5c0012d8
           memprof path heap.memprof --where 'class = Session'
       TEXT
+      QUERY = / (?:=|!=|~|=~|>|<|>=|<=|in) /
+      private_constant :QUERY
 
       def call(arguments) = @options[:where] ? many(arguments) : one(arguments)
 
@@ -23,6 +25,8 @@ module Memprof
 
       def one(arguments)
         file, name = expect_arguments(arguments, "FILE", "ADDRESS (or --where QUERY)")
+        raise UsageError, "#{name.inspect} is a query; give it as --where" if name.match?(QUERY)
+
         to = address(name)
         answer = ask(open_heap(file), :path, to: to)
         present(answer, [[["show", file, to], "details of the object"]]) do |page|

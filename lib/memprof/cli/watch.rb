@@ -65,9 +65,10 @@ module Memprof
       def run
         announce
         attach if @attach
-        beginning = Clock.now
+        moments = []
         count.times do |number|
-          wait_until(beginning + (interval * number))
+          wait_until(moments.last + gap(moments)) if number.positive?
+          moments << Clock.now
           Scratch.directory { |directory| round(directory, number) }
           yield if number == 1 && count > 2
           break if @groups.all?(&:over?)
@@ -104,7 +105,11 @@ module Memprof
 
       def count = [[(@seconds / BETWEEN).ceil, 2].max + 1, MOST].min
 
-      def interval = @seconds.fdiv(count - 1)
+      # After a dump that came late, the next one is as late: if it came sooner, growth would seem to slow.
+      def gap(moments)
+        planned = @seconds.fdiv(count - 1)
+        moments.size > 1 ? [planned, moments[-1] - moments[-2]].max : planned
+      end
 
       # The targets and their descendants, without this command and its own, grouped by code.
       def group(targets)

@@ -1,10 +1,19 @@
 # frozen_string_literal: true
 
 require_relative "../compat"
-require_relative "query_text"
 
 module Memprof
   class Heap
+    # Texts in the syntax of the query language (docs/query.md).
+    module QueryText
+      ESCAPES = { "\\" => "\\\\", '"' => '\\"', "\n" => '\\n', "\r" => '\\r', "\t" => '\\t' }.freeze
+      private_constant :ESCAPES
+
+      def self.quoted(text)
+        %("#{text.gsub(/[\\"\p{Cc}]/) { |char| ESCAPES.fetch(char) { format("\\u{%x}", char.ord) } }}")
+      end
+    end
+
     # Selections that a heap, a list of objects and a diff share.
     module Verbs
       include Compat::Sheap::Types

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require_relative "estimates"
+require_relative "../units"
 
 module Memprof
   module Malloc
@@ -76,7 +76,7 @@ module Memprof
       #   p Memprof::Malloc.locations.max_by(&:live_bytes)
       def inspect
         facts = ["#{name}: #{Units.bytes(live_bytes)} live", "#{Units.bytes(total)} allocated",
-          Estimates.note(Malloc.sample)]
+          Units.sampled(Malloc.sample)]
         "#<#{self.class} #{facts.compact.join(", ")}>"
       end
 

@@ -2,7 +2,7 @@
 
 require_relative "../paths"
 require_relative "../table"
-require_relative "estimates"
+require_relative "../units"
 
 module Memprof
   module Malloc
@@ -33,7 +33,7 @@ module Memprof
         live = "#{Units.bytes(@rows.sum(&:live_bytes))} live in #{Units.plural(@rows.sum(&:live), "block")}"
         calls = Units.count(@rows.sum(&:allocations))
         numbers = "#{live} of #{Units.bytes(@rows.sum(&:total))} allocated by #{calls} calls of malloc"
-        [numbers, Estimates.note(Native::Malloc.sample)].compact.join(", ")
+        [numbers, Units.sampled(Native::Malloc.sample)].compact.join(", ")
       end
 
       def table

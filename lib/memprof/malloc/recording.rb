@@ -4,7 +4,7 @@ require_relative "../errors"
 require_relative "../loading"
 require_relative "../native"
 require_relative "../output"
-require_relative "estimates"
+require_relative "../units"
 
 module Memprof
   module Malloc
@@ -84,7 +84,7 @@ module Memprof
       #   p Memprof::Malloc::Recording.new("import.malloc")
       def inspect
         peak, leaked = @summary[:total].values_at(:peak_bytes, :leaked_bytes).map { |size| Units.bytes(size) }
-        facts = ["#{@path}: #{peak} live at the peak", "#{leaked} at the end", Estimates.note(sample)]
+        facts = ["#{@path}: #{peak} live at the peak", "#{leaked} at the end", Units.sampled(sample)]
         "#<#{self.class} #{facts.compact.join(", ")}>"
       end
 

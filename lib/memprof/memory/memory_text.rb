@@ -32,7 +32,7 @@ module Memprof
         "RSS #{bytes(@memory.rss)}#{", #{bytes(own)} of it private" if own}"
       end
 
-      def sentences = [pss, swap, limit, allocator, sharing].compact
+      def sentences = [pss, swap, limit, allocator, sharing, unknown].compact
 
       private
 
@@ -67,6 +67,13 @@ module Memprof
         in_use, free = %i[in_use free].map { |key| bytes(arenas.sum { |arena| arena[key] }) }
         "malloc (#{@memory.allocator}): #{in_use} in use and #{free} free in " \
           "#{Units.plural(arenas.size, "arena")}, resident or not."
+      end
+
+      # An unloaded memprof leaves only what the kernel knows.
+      def unknown
+        return if @memory.allocator || @memory.items.any? { |item| item.key.start_with?("slots") }
+
+        "Parts of Ruby and malloc are unknown: the process has not loaded memprof/signal."
       end
 
       def sharing

@@ -2,6 +2,63 @@
 
 module Memprof
   module Testing
+    # Disables GC while blocks run, in any number of threads: the last one to leave enables it again. Only
+    # bytes need this: the memory of a C extension's object outside its slot is unknown once it is freed.
+    module GCPause
+      @lock = Lock.new
+      @holders = 0
+
+      def self.hold(&block) = Bracket.run(-> { enter }, -> { leave }, &block)
+
+      def self.enter
+        @lock.synchronize do
+          @was_disabled = GC.disable if @holders.zero?
+          @holders += 1
+        end
+        true
+      end
+      private_class_method :enter
+
+      def self.leave
+        @lock.synchronize do
+          @holders -= 1
+          GC.enable if @holders.zero? && !@was_disabled
+        end
+      end
+      private_class_method :leave
+    end
+
+    # References that the VM retains after a block has run, though the program can't reach them: without
+    # handling these, a block that retains nothing would seem to, sometimes or always.
+    module Leftovers
+      # The GC treats anything on the machine stack that looks like an address as a reference, even where
+      # returned C functions left it. So the block runs this many C calls deeper than the GC, and that part of
+      # the stack is cleared.
+      DEPTH = 8
+      private_constant :DEPTH
+
+      def self.run_deep(depth = DEPTH, &work)
+        return yield if depth.zero?
+
+        # Calls from Ruby to Ruby take no machine stack; a block that C calls does, and `catch` is always C.
+        catch { run_deep(depth - 1, &work) }
+      end
+
+      # Clears the stack where .run_deep worked, and the last value that another Fiber passed to this one.
+      def self.drop
+        Fiber.new { nil }.resume
+        Native.clear_stack
+      end
+
+      # Saves the last match (`$~`) of the method that contains the block: a new one would be retained as long
+      # as the method runs, which is beyond the end of the measurement.
+      def self.last_match(block)
+        block.binding.eval("match = $~; -> { $~ = match }", __FILE__, __LINE__)
+      rescue ArgumentError
+        -> {} # a Symbol or a Method as a block has no such variable
+      end
+    end
+
     # The allocated and, if requested, retained objects of one run of a block, by site and class.
     #
     # Only counts objects that the calling thread (and those it starts) allocated between the block's first

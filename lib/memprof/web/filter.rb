@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require_relative "../heap/query_text"
+require_relative "../heap/verbs"
 
 module Memprof
   class Web

@@ -3,7 +3,7 @@
 require_relative "request"
 require_relative "answers"
 require_relative "comparison"
-require_relative "heaps/entry"
+require_relative "heap_entry"
 require_relative "records"
 
 module Memprof

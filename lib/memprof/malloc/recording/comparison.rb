@@ -78,7 +78,7 @@ module Memprof
         private
 
         def estimates
-          before, after = to_h[:sample].values_at(:before, :after).map { |sample| Estimates.note(sample) }
+          before, after = to_h[:sample].values_at(:before, :after).map { |sample| Units.sampled(sample) }
           return "Both #{before}\n" if before && before == after
 
           [before && "Before: #{before}\n", after && "After: #{after}\n"].join

@@ -16,7 +16,7 @@ module Memprof
         private_constant :PLACE
 
         def initialize(summary, rows, value:, limit:, color:)
-          @note = Estimates.note(summary[:sample])
+          @note = Units.sampled(summary[:sample])
           @total = summary[:total].fetch(:"#{value}_bytes")
           @rows = rows
           @value = value

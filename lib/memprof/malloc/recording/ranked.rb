@@ -2,7 +2,7 @@
 
 require_relative "../../paths"
 require_relative "../../table"
-require_relative "../estimates"
+require_relative "../../units"
 
 module Memprof
   module Malloc

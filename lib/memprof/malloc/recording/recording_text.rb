@@ -33,7 +33,7 @@ module Memprof
         private
 
         def head
-          facts = [@paint.call(title, :bold), seconds(@summary[:ms]), Estimates.note(@summary[:sample])]
+          facts = [@paint.call(title, :bold), seconds(@summary[:ms]), Units.sampled(@summary[:sample])]
             .compact.join(", ")
           return "#{Table.code(facts)}\n\n#{[calls, peak, at_end, *warnings].join("  \n")}\n" if @markdown
 

@@ -40,7 +40,7 @@ module Memprof
 
         def heading
           title = ["#{VALUES.fetch(@value)}: #{Units.bytes(total)}", DIRECTIONS.fetch(@direction),
-            Estimates.note(@summary[:sample])].compact.join(", ")
+            Units.sampled(@summary[:sample])].compact.join(", ")
           "#{@paint.call(title, :bold)}\n"
         end
 

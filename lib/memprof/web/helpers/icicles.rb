@@ -14,7 +14,8 @@ module Memprof
         TINTS = 12
         WIDTH = 1200 # of the picture, where it is not known
         LETTER = 7.2 # pixels, on average
-        private_constant :ROW, :MOST, :LEAST, :READABLE, :TINTS, :WIDTH, :LETTER
+        TICKS = 4
+        private_constant :ROW, :MOST, :LEAST, :READABLE, :TINTS, :WIDTH, :LETTER, :TICKS
 
         def icicle(names, frames, unit: :bytes, **attributes)
           boxes = Icicle.new(names, frames).boxes(most: MOST, least: LEAST)
@@ -22,8 +23,9 @@ module Memprof
           drawn = boxes.map { |box| frame(box, yield(box), frame_title(box, whole, unit)) }
           deepest = boxes.map(&:depth).max.to_i
           rows_of_frames(boxes, unit)
-          drawing(Html.tag(:svg, drawn, class: "icicle", width: "100%", height: (deepest + 1) * ROW,
+          picture = drawing(Html.tag(:svg, drawn, class: "icicle", width: "100%", height: (deepest + 1) * ROW,
             role: "group", aria_label: "Flame graph", data_unit: unit, **attributes))
+          Html.join([flame_axis(whole.to_i, unit, hidden: !boxes.first&.before.nil?), picture])
         end
 
         # Where a frame of retained memory leads: to the one object, or its class.
@@ -41,6 +43,18 @@ module Memprof
         end
 
         private
+
+        # Weights along the top, unless widths stand for two, and where the zoomed frame is; flame.js
+        # updates both.
+        def flame_axis(whole, unit, hidden:)
+          ticks = (0..TICKS).map do |number|
+            weight = (whole.fdiv(TICKS) * number).round
+            Html.tag(:span, unit == :bytes ? Units.bytes(weight) : Units.count(weight))
+          end
+          part = Html.tag(:rect, width: "100%", height: "100%")
+          map = Html.tag(:svg, part, class: "flame-map", hidden: true)
+          Html.tag(:div, [*ticks, map], class: "flame-axis", aria_hidden: "true", hidden: hidden)
+        end
 
         def rows_of_frames(boxes, unit)
           rows_of_picture(boxes) do |t|

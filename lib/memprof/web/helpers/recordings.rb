@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require_relative "../../malloc/estimates"
+require_relative "../../units"
 
 module Memprof
   class Web

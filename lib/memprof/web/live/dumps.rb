@@ -2,7 +2,7 @@
 
 require "digest"
 require "memprof/dump"
-require_relative "../heaps/entry"
+require_relative "../heap_entry"
 
 module Memprof
   class Web

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require_relative "../findings"
+require_relative "verdict"
 
 module Memprof
   class Web

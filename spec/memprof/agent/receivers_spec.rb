@@ -3,7 +3,7 @@
 require "tmpdir"
 require "zlib"
 require "memprof/agent"
-require "memprof/agent/receivers/files"
+require "memprof/agent/receivers"
 
 RSpec.describe Memprof::Agent::Receivers::Files do
   include AgentIntervals

@@ -1,9 +1,9 @@
 # frozen_string_literal: true
 
-require_relative "../../clock"
-require_relative "../../core"
-require_relative "../../heap"
-require_relative "../answers"
+require_relative "../clock"
+require_relative "../core"
+require_relative "../heap"
+require_relative "answers"
 
 module Memprof
   class Web

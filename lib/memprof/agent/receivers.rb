@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-require_relative "../../printable"
-require_relative "../directory"
+require_relative "../printable"
+require_relative "directory"
 
 module Memprof
   module Agent
