@@ -5,10 +5,13 @@ require_relative "../compat"
 module Memprof
   class Heap
     # Texts in the syntax of the query language (docs/query.md).
+    #
+    # @api private
     module QueryText
       ESCAPES = { "\\" => "\\\\", '"' => '\\"', "\n" => '\\n', "\r" => '\\r', "\t" => '\\t' }.freeze
       private_constant :ESCAPES
 
+      # @api private
       def self.quoted(text)
         %("#{text.gsub(/[\\"\p{Cc}]/) { |char| ESCAPES.fetch(char) { format("\\u{%x}", char.ord) } }}")
       end
