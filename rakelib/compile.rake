@@ -29,12 +29,16 @@ module MemprofBuild
     directory = profile == "dev" ? "debug" : profile
     built = "#{target_of(version)}/#{directory}/libmemprof.#{RbConfig::CONFIG["SOEXT"]}"
     library = extension_of(version)
-    mkdir_p(File.dirname(library), verbose: false)
-    # Never write into the old file: a process may have it mapped, and would run half of each.
-    cp(built, "#{library}.new", verbose: false)
-    mv("#{library}.new", library, verbose: false)
+    replace(built, library)
     puts "built #{library} (#{profile})"
     library
+  end
+
+  # Never writes into the old file: a process may have it mapped, and would run half of each.
+  def self.replace(from, to)
+    mkdir_p(File.dirname(to), verbose: false)
+    cp(from, "#{to}.new", verbose: false)
+    mv("#{to}.new", to, verbose: false)
   end
 
   ENVIRONMENT = environment.freeze

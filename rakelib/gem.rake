@@ -21,11 +21,11 @@ module NativeGems
 
     # With this Ruby, or in the Debian that has it.
     def root(version)
-      return MemprofBuild.with_cargo("release") if version == MemprofBuild::RUBY_API
+      return MemprofShared.build if version == MemprofBuild::RUBY_API
 
-      system("bin/in-root", version, "ruby", "-S", "rake", "--quiet", "compile:release")
+      system("bin/in-root", version, "ruby", "-S", "rake", "--quiet", "compile:shared")
       status = $?.exitstatus
-      abort("compile:release failed with Ruby #{version}") unless [0, NO_ROOT].include?(status)
+      abort("compile:shared failed with Ruby #{version}") unless [0, NO_ROOT].include?(status)
       MemprofBuild.extension_of(version) if status.zero?
     end
 
@@ -44,7 +44,7 @@ module NativeGems
       ruby = ENV.fetch("MEMPROF_RUBIES", "").split(File::PATH_SEPARATOR).find do |path|
         IO.popen([path, "-e", "print RUBY_VERSION[/\\A\\d+\\.\\d+/]"], &:read) == version
       end
-      MemprofBuild.with_cargo("release", ruby: ruby, version: version) if ruby
+      MemprofShared.build(ruby: ruby, version: version) if ruby
     end
   end
 
@@ -52,7 +52,7 @@ module NativeGems
     # Debian 12, Ubuntu 22.04, RHEL 9 and newer.
     NativeGem::Platform.new(
       name: "x86_64-linux-gnu", machine: "i386:x86-64", libc: { "GLIBC" => "2.34" }, binutils: ""
-    ) => { "3.1" => :root, "3.3" => :root, "3.4" => :root, "4.0" => :named },
+    ) => { "3.1" => :root, "3.2" => :named, "3.3" => :root, "3.4" => :root, "4.0" => :named },
     NativeGem::Platform.new(
       name: "aarch64-linux-gnu", machine: "aarch64", libc: { "GLIBC" => "2.34" },
       binutils: RUBY_PLATFORM.start_with?("aarch64") ? "" : "aarch64-linux-gnu-"

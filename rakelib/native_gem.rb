@@ -18,7 +18,8 @@ class NativeGem
   SOURCE = [".cargo/", "crates/", "ext/", "Cargo."].freeze
   FAMILIES = /\(?\b(GLIBC|GLIBCXX)_(\d[\d.]*)\)?/
   LICENCES = "LICENCES-OF-CRATES.txt"
-  private_constant :PATCHES, :SOURCE, :FAMILIES
+  SHARED = "libmemprof_core.so"
+  private_constant :PATCHES, :SOURCE, :FAMILIES, :SHARED
 
   # The Rubies with a library. All others get the source gem, also one in between: RubyGems takes the gem that
   # fits. Requirements are joined by "and", so each release of a Ruby in a gap is excluded by itself.
@@ -48,6 +49,7 @@ class NativeGem
     copy_files(stage)
     File.write(File.join(stage, LICENCES), @licences)
     @libraries.each { |version, library| copy_library(library, File.join(stage, inner_path(version))) }
+    copy_shared(stage)
     file = File.expand_path(file_name, directory)
     Dir.chdir(stage) do
       silent = Gem::SilentUI.new
@@ -64,7 +66,8 @@ class NativeGem
       spec.extensions = []
       spec.metadata = spec.metadata.except("cargo_crate_name")
       spec.required_rubygems_version = @platform.rubygems if @platform.rubygems
-      spec.files = (files + [LICENCES] + @libraries.keys.map { |version| inner_path(version) }).sort
+      compiled = @libraries.keys.map { |version| inner_path(version) } + [*inner_path_of_shared]
+      spec.files = (files + [LICENCES] + compiled).sort
     end
   end
 
@@ -75,6 +78,13 @@ class NativeGem
   def files = source.files.reject { |path| path.start_with?(*SOURCE) }
 
   def inner_path(version) = "lib/memprof/#{version}/memprof.so"
+
+  def inner_path_of_shared = sharing.empty? ? nil : "lib/memprof/#{SHARED}"
+
+  # The libraries that need the shared one. Each has it in its directory, as it was compiled with it.
+  def sharing
+    @sharing ||= @libraries.values.select { |path| run("objdump", "-p", path).match?(/NEEDED.*#{SHARED}/o) }
+  end
 
   def copy_files(stage)
     files.each do |path|
@@ -90,6 +100,26 @@ class NativeGem
     check(library, target)
     File.chmod(0o755, target)
   end
+
+  # Each library has been compiled with its own, and will be used with the first one's.
+  def copy_shared(stage)
+    return if sharing.empty?
+
+    first, *others = sharing.map { |library| File.join(File.dirname(library), SHARED) }
+    copy_library(first, File.join(stage, inner_path_of_shared))
+    others.each do |other|
+      name, = difference(functions_of(first), functions_of(other)).first || next
+      raise Unfit, "#{other} differs from #{first} in #{name}: compile both with the same Rust"
+    end
+  end
+
+  # Names, which contain types and the version of the compiler, and sizes.
+  def functions_of(library)
+    run("nm", "--dynamic", "--print-size", "--defined-only", library)
+      .scan(/^\h+ (\h+) \w (_ZN\S+)/).map(&:reverse)
+  end
+
+  def difference(one, other) = (other - one) + (one - other)
 
   def check(library, target)
     machine = run("objdump", "-f", target)[/^architecture: ([^,]+)/, 1]

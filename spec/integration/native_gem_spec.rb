@@ -2,6 +2,7 @@
 
 require "fileutils"
 require "memprof/native"
+require "open3"
 require "rbconfig"
 require "tmpdir"
 require_relative "../../rakelib/native_gem"
@@ -103,5 +104,42 @@ RSpec.describe NativeGem do
         .to raise_error(described_class::Unfit, message)
     end
     expect(Dir["pkg/*"]).to be_empty
+  end
+
+  describe "with a library that others share" do
+    def compile(name, source, *options)
+      FileUtils.mkdir_p(File.dirname(name))
+      compiler = RbConfig::CONFIG["CC"].split.first
+      out, status = Open3.capture2e(compiler, "-shared", "-fPIC", "-o", name, "-x", "c", "-", *options,
+        stdin_data: source)
+      expect(status.success?).to be(true), out
+    end
+
+    def write(*versions)
+      libraries = versions.to_h { |version| [version, "built/#{version}/memprof.so"] }
+      described_class.new(described_class::Platform.new(**row), libraries).write("pkg", stage: "stage")
+    end
+
+    before do
+      allow(DenseGem).to receive(:available?).and_return(false)
+      { "3.1" => "_ZN4core3one17h1E", "3.3" => "_ZN4core3one17h1E", "3.4" => "_ZN4core3one17h2E" }
+        .each do |version, name|
+          compile("built/#{version}/libmemprof_core.so", "int #{name}(void) { return 1; }")
+          compile("built/#{version}/memprof.so", "int #{name}(void); int two(void) { return #{name}(); }",
+            "-Lbuilt/#{version}", "-Wl,--no-as-needed", "-l:libmemprof_core.so")
+        end
+    end
+
+    it "has that once" do
+      files = Gem::Package.new(write("3.1", "3.3")).contents.grep(/\.so\z/)
+      expect(files).to contain_exactly("lib/memprof/libmemprof_core.so", "lib/memprof/3.1/memprof.so",
+        "lib/memprof/3.3/memprof.so")
+    end
+
+    it "refuses a second one with other functions" do
+      message = "built/3.4/libmemprof_core.so differs from built/3.1/libmemprof_core.so in " \
+                "_ZN4core3one17h2E: compile both with the same Rust"
+      expect { write("3.1", "3.4") }.to raise_error(described_class::Unfit, message)
+    end
   end
 end

@@ -10,6 +10,9 @@ mod ruby_values;
 #[allow(unsafe_code)]
 mod vm;
 
+#[cfg(feature = "shared")]
+extern crate memprof_core as _;
+
 use magnus::{Error, Ruby};
 
 #[magnus::init]

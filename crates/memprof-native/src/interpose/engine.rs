@@ -205,7 +205,7 @@ impl Engine {
     }
 
     fn look_through(&mut self, lookup: &Lookup, everywhere: bool) -> Result<(), Refused> {
-        if let Some(own) = lookup.own() {
+        for own in lookup.own() {
             loaded_objects::stay_loaded(own);
         }
         let wanted: Wanted = self

@@ -16,7 +16,8 @@ const LIBC: &[u8] = b"__libc_start_main";
 pub(super) struct Lookup {
     pub objects: Vec<Loaded>,
     pins: Vec<OnceCell<Option<Pin>>>,
-    own: Option<usize>,
+    /// Two, if the crates that know no Ruby are a library of their own.
+    own: Vec<usize>,
     ended: Vec<Pin>,
 }
 
@@ -24,20 +25,26 @@ impl Lookup {
     pub fn new() -> Lookup {
         let objects = Loaded::all();
         let pins = objects.iter().map(|_| OnceCell::new()).collect();
-        let code = Lookup::new as fn() -> Lookup as usize;
-        let own = objects.iter().position(|object| object.contains(code));
+        let here = Lookup::new as fn() -> Lookup as usize;
+        let there = memprof_paths::is_application as fn(&str) -> bool as usize;
+        let is_own = |object: &Loaded| object.contains(here) || object.contains(there);
+        let own = (0..objects.len()).filter(|&index| is_own(&objects[index])).collect();
         Lookup { objects, pins, own, ended: Vec::new() }
     }
 
-    /// The object that contains this code.
-    pub fn own(&self) -> Option<&Loaded> {
-        self.own.map(|own| &self.objects[own])
+    /// The objects that contain memprof's code.
+    pub fn own(&self) -> impl Iterator<Item = &Loaded> {
+        self.own.iter().map(|&own| &self.objects[own])
+    }
+
+    fn is_own(&self, address: usize) -> bool {
+        self.own().any(|own| own.contains(address))
     }
 
     /// Objects that may be changed: all except our own and the loader.
     pub fn others(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.objects.len()).filter(|&index| {
-            Some(index) != self.own
+            !self.own.contains(&index)
                 && self.objects[index].dynamic().is_some()
                 && !self.objects[index].is_loader_or_kernel()
         })
@@ -75,7 +82,7 @@ impl Lookup {
     /// The function behind a slot of an object that contains `word`. None if it is unknown: the loader has not set the slot
     /// yet, or other code wrote an address there that is in no object.
     pub fn target(&self, index: usize, slot: &Slot<'_>, word: usize) -> Option<usize> {
-        if self.own().is_some_and(|own| own.contains(word)) {
+        if self.is_own(word) {
             return None;
         }
         let home = self.home(word)?;
@@ -100,7 +107,7 @@ impl Lookup {
     /// A non-PIE program may export an entry of its own PLT as the function's address.
     fn is_stand_in(&self, home: usize, name: &[u8], address: usize) -> bool {
         self.objects[home].is_program()
-            && Some(home) != self.own
+            && !self.own.contains(&home)
             && self.find(home, name) != Some(address)
     }
 
@@ -120,7 +127,7 @@ impl Lookup {
             Some(address) => Some(address),
             None => loaded_objects::find_from(self.pin(index)?, &c_name),
         };
-        found.filter(|&address| !self.own().is_some_and(|own| own.contains(address)))
+        found.filter(|&address| !self.is_own(address))
     }
 
     /// The replacement for calls of a function from such a caller, ready to use. None if all are taken by other functions

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use memprof_native::process::descriptors::{self, receive_now};
@@ -188,9 +189,12 @@ fn load(copy: &mut Snapshot, symbols: &Symbols, library: &str) -> Result<u64, Fa
     };
     let mut handle = open(copy, library)?;
     if handle == 0 {
-        let contents = std::fs::read(library).map_err(|error| of_io(&error))?;
-        let number = copy.file(&contents).map_err(system)?;
-        handle = open(copy, &format!("/proc/self/fd/{number}"))?;
+        // The loader finds the first by its name when it loads the second.
+        for path in shared_by(Path::new(library)).into_iter().chain([library.into()]) {
+            let contents = std::fs::read(path).map_err(|error| of_io(&error))?;
+            let number = copy.file(&contents).map_err(system)?;
+            handle = open(copy, &format!("/proc/self/fd/{number}"))?;
+        }
     }
     if handle == 0 {
         let dlerror = symbols.find("dlerror").map_err(system)?;
@@ -200,6 +204,13 @@ fn load(copy: &mut Snapshot, symbols: &Symbols, library: &str) -> Result<u64, Fa
         return Err(("library", why));
     }
     Ok(handle)
+}
+
+/// The library that those of a platform gem share: beside the one that needs it, or in the directory above.
+fn shared_by(library: &Path) -> Option<PathBuf> {
+    let directories = library.ancestors().skip(1).take(2);
+    let mut paths = directories.map(|directory| directory.join("libmemprof_core.so"));
+    paths.find(|path| cfg!(feature = "shared") && path.is_file())
 }
 
 /// Waits for the answer, and forwards the copy's output meanwhile.
