@@ -51,10 +51,10 @@ impl<W: Writer> Dump<'_, '_, W> {
             if number as usize % STEP == 0 {
                 self.check_stop()?;
             }
-            let type_name = match analysis.signature(block) {
-                Some(word) => self.name_of_signature(word),
-                None => Signature::container(analysis, number)
-                    .map(|container| self.tables.intern(container.name())),
+            let type_name = match Signature::of(analysis, number, block) {
+                Signature::Word(word) => self.name_of_signature(word),
+                Signature::Container(container) => Some(self.tables.intern(container.name())),
+                Signature::Ruby(_) | Signature::Unknown => None,
             };
             let record = Record {
                 address: block.address,
