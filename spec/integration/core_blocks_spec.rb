@@ -98,7 +98,12 @@ RSpec.describe "The heap of an image with blocks of malloc" do
         global = heap.where("type = BLOCK and size >= 65432 and size < 65500 and reachable").first
         buffers = heap.where("type = BLOCK and size >= 54321 and size < 54400 and reachable")
         known = core.each(:leaked).map { |block| heap.at(block[:address].hex).id }
-        { leaked: leaked.where("size > 3000 and size < 3200").size,
+        free = heap.where("type = BLOCK and state != used")
+        { free: [free.size, free.sum(:size)] == core.count(:free).values,
+          cached: heap.where("state = cached").size == core.count(:threadcached)[:count],
+          uncounted: [heap.where("type = BLOCK").size, heap.where("type = BLOCK and state = used").size].uniq,
+          used: core.count(:used)[:count],
+          leaked: leaked.where("size > 3000 and size < 3200").size,
           held: leaked.where("size > 7776 and size < 7800").size,
           missing: (known - leaked.map(&:id)).size, global: global.path.to_s,
           rss: heap.memory.rss, items: heap.memory.items.sum(&:bytes), objects: heap.memory[:objects],
@@ -107,6 +112,7 @@ RSpec.describe "The heap of an image with blocks of malloc" do
       end
       puts JSON.generate(found)
     RUBY
+    expect(found).to include("free" => true, "cached" => true, "uncounted" => [found["used"]])
     # A word of a stack may look like the address of one.
     expect(found["leaked"]).to be_between(97, 100)
     expect(found["missing"]).to eq(0)

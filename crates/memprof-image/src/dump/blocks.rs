@@ -4,7 +4,8 @@ use std::io;
 
 use memprof_dump::Writer;
 use memprof_dump::record::{
-    Allocation, Detail, Edge, Flags, Kind, Label, NameId, Object as Record, Site, Value,
+    Allocation, Detail, Edge, Field, Flags, Kind, Label, NameId, Object as Record, STATE, Site,
+    Value,
 };
 use memprof_heap::graph::BitSet;
 
@@ -40,14 +41,17 @@ impl<W: Writer> Dump<'_, '_, W> {
         is_one.then(|| plain(label, Value::Address(block.address)))
     }
 
-    /// Writes all used blocks, if requested.
+    /// Writes all blocks, if requested. Those that are not used reference nothing: their contents are remnants.
     pub(super) fn blocks(&mut self) -> io::Result<()> {
         if self.contents_of_objects.is_none() {
             return Ok(());
         }
         let analysis = self.heap.analysis;
-        let blocks = (0..).zip(analysis.heap.blocks.iter());
-        for (number, block) in blocks.filter(|(_, block)| block.kind == blocks::Kind::Used) {
+        let name = self.tables.intern(STATE);
+        let state = |text| Field { name, value: Value::Name(text) };
+        let free = [state(self.tables.intern("free"))];
+        let cached = [state(self.tables.intern("cached"))];
+        for (number, block) in (0..).zip(analysis.heap.blocks.iter()) {
             if number as usize % STEP == 0 {
                 self.check_stop()?;
             }
@@ -71,12 +75,17 @@ impl<W: Writer> Dump<'_, '_, W> {
                     Some(_) => Detail::Data { type_name },
                     None => Detail::None,
                 },
-                fields: &[],
+                fields: match block.kind {
+                    blocks::Kind::Used => &[],
+                    blocks::Kind::Free => &free,
+                    blocks::Kind::ThreadCached => &cached,
+                },
                 allocation: self.allocation(number),
             };
             self.writer.object(&self.tables, &record)?;
             let contents = self.contents_of_objects.as_ref();
-            if !contents.is_some_and(|contents| contents.contains(number)) {
+            let is_used = block.kind == blocks::Kind::Used;
+            if is_used && !contents.is_some_and(|contents| contents.contains(number)) {
                 self.edges_of_block(number)?;
             }
             self.writer.end(&self.tables)?;
