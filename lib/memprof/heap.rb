@@ -205,7 +205,7 @@ module Memprof
     # @raise [ArgumentError] if the filter is wrong; the message shows where
     # @example
     #   Memprof::Heap.capture.where("type = string and length > 1KiB").first(3)
-    def where(filter) = objects.where(filter)
+    def where(filter) = Objects.new(self, @native.where(filter))
 
     # @return [Integer] number of objects
     # @example

@@ -114,6 +114,15 @@ impl<H: Deref<Target = Heap> + Clone> Objects<H> {
         Ok(Objects::new(heap, ids))
     }
 
+    /// The objects that match a filter, in order of address.
+    ///
+    /// # Errors
+    /// If the filter is invalid.
+    pub fn chosen(heap: H, filter: &str) -> Result<Objects<H>, Error> {
+        let ids = Selection::new(&heap, Some(filter))?.iter().collect();
+        Ok(Objects::new(heap, ids))
+    }
+
     /// Instances of a class, skipping singleton classes in between.
     pub fn instances(heap: H, class: u32) -> io::Result<Objects<H>> {
         let groups = heap.groups().iter().map(|group| {
@@ -165,7 +174,7 @@ impl<H: Deref<Target = Heap> + Clone> Objects<H> {
         self.ids.get(start..end).unwrap_or_default()
     }
 
-    /// The objects that match a filter.
+    /// Those that match a filter.
     ///
     /// # Errors
     /// If the filter is invalid.

@@ -34,6 +34,8 @@ pub struct ObjspaceJson {
     class: u64,
     /// Whether the line ends before references.
     short: bool,
+    /// Whether the object has no line: a free malloc block, which readers of the format would count as used.
+    skipped: bool,
     references: bool,
     /// Text after the references.
     tail: Vec<u8>,
@@ -56,6 +58,7 @@ impl ObjspaceJson {
             category: None,
             class: 0,
             short: false,
+            skipped: false,
             references: false,
             tail: Vec::new(),
             template: None,
@@ -184,6 +187,10 @@ impl Writer for ObjspaceJson {
 
     #[inline]
     fn object(&mut self, tables: &Tables, object: &Object<'_>) -> io::Result<()> {
+        self.skipped = object.is_free_block(tables);
+        if self.skipped {
+            return Ok(());
+        }
         match large::split(object) {
             None => self.line(tables, object),
             Some((small, bytes)) => self.large(tables, small, bytes),
@@ -203,6 +210,9 @@ impl Writer for ObjspaceJson {
 
     #[inline]
     fn end(&mut self, _: &Tables) -> io::Result<()> {
+        if self.skipped {
+            return Ok(());
+        }
         let out = self.sink.buffer();
         if self.references {
             out.push(b']');
@@ -241,6 +251,7 @@ impl LiveWriter for ObjspaceJson {
             return self.object(tables, object);
         }
         let ruby = self.ruby;
+        self.skipped = false;
         self.begin(object);
         let out = self.sink.buffer();
         out.extend_from_slice(self.templates.head(template, object, ruby));

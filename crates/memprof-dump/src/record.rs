@@ -244,6 +244,9 @@ pub struct Field {
     pub value: Value,
 }
 
+/// Name of the fact of a malloc block that is not used: `free`, or `cached` by a thread.
+pub const STATE: &str = "state";
+
 /// When and where a tracked object was allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allocation {
@@ -286,6 +289,13 @@ pub struct Object<'a> {
     pub fields: &'a [Field],
     /// When and where it was allocated.
     pub allocation: Option<Allocation>,
+}
+
+impl Object<'_> {
+    /// Whether it is a malloc block that is not used.
+    pub fn is_free_block(&self, tables: &Tables) -> bool {
+        self.kind == Kind::BLOCK && self.fields.iter().any(|field| tables.name(field.name) == STATE)
+    }
 }
 
 /// A shape: the layout of objects' instance variables (Ruby 3.2 and later).

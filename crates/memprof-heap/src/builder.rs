@@ -10,7 +10,6 @@ use std::mem;
 
 use rustc_hash::FxHashMap;
 
-use super::NONE;
 use super::groups::{ClassFacts, RawGroup};
 use super::label::Packed;
 use super::names::Names;
@@ -18,6 +17,7 @@ use super::pages::Pages;
 use super::site::Site;
 use super::sizes::Sizes;
 use super::texts::TextWriter;
+use super::{FOLDED, FREE, NONE};
 use class_word::ClassWord;
 use memprof_dump::Writer;
 use memprof_dump::read::invalid;
@@ -322,7 +322,9 @@ impl Writer for Builder {
         };
         let group = self.group(group);
         self.group.push(group);
-        self.flags.push(object.flags.0 & 0xff_ffff | object.age.map_or(NO_AGE, u32::from) << 24);
+        let free = if object.is_free_block(tables) { FREE.0 | FOLDED.0 } else { 0 };
+        let age = object.age.map_or(NO_AGE, u32::from) << 24;
+        self.flags.push(object.flags.0 & 0xff_ffff | free | age);
         let memsize = counted(tables, object);
         self.memsize.push(memsize);
         self.slot_size.push(u16::try_from(object.slot_size).unwrap_or(u16::MAX));

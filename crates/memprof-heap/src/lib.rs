@@ -58,7 +58,7 @@ use cache::Cache;
 use capturing_thread::CapturingThread;
 use columns::Columns;
 use derived::Derived;
-use memprof_dump::record::{Flags, NameId, NoteKind, Shape};
+use memprof_dump::record::{Flags, Kind, NameId, NoteKind, STATE, Shape, Value};
 pub use site::Site;
 
 /// Not an object.
@@ -292,6 +292,28 @@ impl Heap {
         self.columns.memsize.get()
     }
 
+    /// Sum of the memsizes of all objects, without free malloc blocks.
+    ///
+    /// # Errors
+    /// See [`Heap::group_numbers`].
+    pub fn size(&self) -> io::Result<u64> {
+        let sizes = self.memsizes()?;
+        let free = self.free_blocks().fold(0_u64, |sum, (id, _)| sum.saturating_add(sizes.get(id)));
+        Ok(sizes.sum().saturating_sub(free))
+    }
+
+    /// Malloc blocks that are not used, and their states: `free`, or `cached` by a thread.
+    pub fn free_blocks(&self) -> impl Iterator<Item = (u32, &str)> {
+        let name = self.names.find(STATE);
+        let states = name.into_iter().flat_map(move |name| self.facts.named(name));
+        states.filter_map(move |(id, state)| match state {
+            Value::Name(state) if self.kind(id).ok()? == Some(Kind::BLOCK) => {
+                Some((id, self.name(state)))
+            }
+            _ => None,
+        })
+    }
+
     /// Length of each object, [`NONE`] for objects without one; empty if no object has one.
     ///
     /// # Errors
@@ -372,6 +394,10 @@ impl Heap {
 /// A flag set by the builder: excludes a node from all totals, as its references and size were attributed to its owner, or it is
 /// memprof's own.
 pub const FOLDED: Flags = Flags(1 << 23);
+
+/// A flag set by the builder, with [`FOLDED`]: a malloc block that is free or cached by a thread, and so in no set of objects
+/// unless a query asks for its state.
+pub const FREE: Flags = Flags(1 << 22);
 
 fn note_kind(number: u8) -> Option<NoteKind> {
     Some(match number {

@@ -9,7 +9,7 @@ use std::io;
 
 use super::{Counts, Options};
 use memprof_heap::graph::{BitSet, Dominators, Graph};
-use memprof_heap::{FOLDED, Heap, NONE};
+use memprof_heap::{FOLDED, FREE, Heap, NONE};
 
 /// Objects without a node of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,12 @@ impl Choice {
         let flags = heap.flag_words()?;
         let mut wanted = BitSet::new(length);
         for (&word, id) in flags.iter().zip(0..) {
-            if word & FOLDED.0 == 0 && options.members.is_none_or(|members| members.contains(id)) {
+            let is_wanted = match options.members {
+                // Free blocks are members only if they were asked for.
+                Some(members) => members.contains(id) && word & (FOLDED.0 | FREE.0) != FOLDED.0,
+                None => word & FOLDED.0 == 0,
+            };
+            if is_wanted {
                 wanted.insert(id);
             }
         }

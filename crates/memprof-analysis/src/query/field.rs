@@ -99,6 +99,7 @@ fields! {
     Depth "depth" Number ["distance"] "references on the shortest path from a GC root";
     Reachable "reachable" Bool [] "reachable from a GC root; otherwise it is garbage";
     Leaked "leaked" Bool [] "a block of malloc that C code leaked: not even garbage of Ruby references it";
+    State "state" Text [] "state of a malloc block: used, free, cached; only queries with it find free ones";
     Root "root" Text ["roots"] "root categories that reference it directly, such as vm";
     Address "address" Address ["addr"] "its address";
     Shape "shape" Number ["shape_id"] "its shape id (Ruby 3.2 and later)";
@@ -118,6 +119,8 @@ const TYPES: &[&str] = &[
     "MOVED", "BLOCK",
 ];
 
+const STATES: &[&str] = &["used", "free", "cached"];
+
 const CHANGES: &[&str] = &["new", "gone", "kept", "survived"];
 
 impl Field {
@@ -136,6 +139,7 @@ impl Field {
     pub fn values(self) -> Option<&'static [&'static str]> {
         match self {
             Field::Type => Some(TYPES),
+            Field::State => Some(STATES),
             Field::Change => Some(CHANGES),
             _ => None,
         }

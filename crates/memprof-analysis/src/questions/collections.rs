@@ -291,7 +291,7 @@ impl Question {
             true => all.kind(id).map_or(NONE, |kind| kind as u32),
             false => NONE,
         };
-        let mut types = sums.into_rows(heap.memsizes()?.sum());
+        let mut types = sums.into_rows(heap.size()?);
         let holders = holders(heap, &describer.words, KINDS.len(), empty, HOLDERS)?;
         for (of, holders) in types.iter_mut().zip(holders) {
             of.empty_holders = holders;

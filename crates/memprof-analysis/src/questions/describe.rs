@@ -85,7 +85,7 @@ impl<'h> Describer<'h> {
             retained,
             sites: heap.site_numbers()?,
             generations: heap.generations()?,
-            whole: heap.memsizes()?.sum(),
+            whole: heap.size()?,
         })
     }
 

@@ -136,7 +136,7 @@ impl Question {
         let numbers = 0..texts.texts.len() as u32;
         let list = List::new(&texts, &[Measure::Wasted, Measure::Count]);
         let Page { shown, more } = list.page(numbers, self.limit, self.offset);
-        let whole = heap.memsizes()?.sum();
+        let whole = heap.size()?;
         Ok(Answer {
             rows: rows(heap, &Shown::of(heap, &texts.texts, &strings, &shown), whole)?,
             more,

@@ -61,7 +61,7 @@ impl Question {
             frames: rows.collect(),
             names: frames.names,
             folded: counts.folded,
-            whole: heap.memsizes()?.sum(),
+            whole: heap.size()?,
         })
     }
 }

@@ -152,8 +152,7 @@ impl Question {
         let (inner, tallies) = tallies.split_at(groups.count - keys.groups.count);
         let rooted = !heap.categories().is_empty();
         let sort = self.sort.unwrap_or(if rooted { Sort::Retained } else { Sort::Size });
-        let ranking =
-            Ranking { keys: &keys, tallies, sort, heap_size: heap.memsizes()?.sum(), rooted };
+        let ranking = Ranking { keys: &keys, tallies, sort, heap_size: heap.size()?, rooted };
         let is_tree = !keys.groups.parents.is_empty();
         let children = is_tree.then(|| keys.groups.children());
         let top = match &children {

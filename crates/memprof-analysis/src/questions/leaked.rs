@@ -4,8 +4,8 @@ use std::io;
 
 use super::overview::process_facts;
 use memprof_dump::record::Kind;
-use memprof_heap::Heap;
 use memprof_heap::graph::{BitSet, reachable};
+use memprof_heap::{FREE, Heap};
 
 /// Whether the heap was dumped with its blocks.
 pub(super) fn has_blocks(heap: &Heap) -> bool {
@@ -13,7 +13,7 @@ pub(super) fn has_blocks(heap: &Heap) -> bool {
     header.get("blocks").and_then(serde_json::Value::as_bool) == Some(true)
 }
 
-/// Blocks that nothing reachable references, and no Ruby garbage either: the GC would free those. `None` if the heap has no
+/// Used blocks that nothing reachable references, and no Ruby garbage either: the GC would free those. `None` if the heap has no
 /// blocks.
 pub(super) fn leaked(
     heap: &Heap,
@@ -32,6 +32,8 @@ pub(super) fn leaked(
     let (blocks, garbage): (Vec<u32>, Vec<u32>) =
         (0..heap.len()).filter(|&id| !is_reachable(id)).partition(block);
     let theirs = reachable(&heap.graph(&[])?, &garbage);
-    let leaked = blocks.into_iter().filter(|&id| !theirs.contains(id));
+    let flags = heap.flag_words()?;
+    let is_used = |id: u32| flags.get(id as usize).is_some_and(|flags| flags & FREE.0 == 0);
+    let leaked = blocks.into_iter().filter(|&id| is_used(id) && !theirs.contains(id));
     Ok(Some(BitSet::of(heap.len() as usize, leaked)))
 }

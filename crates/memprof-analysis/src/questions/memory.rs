@@ -93,6 +93,9 @@ fn owners_of_blocks(heap: &Heap) -> Result<Option<Vec<Owner>>, Error> {
     for id in (0..heap.len()).filter(|&id| is_block(id)) {
         owners[id as usize] = if leaked.contains(id) { Owner::Native } else { Owner::Object(id) };
     }
+    for (id, _) in heap.free_blocks() {
+        owners[id as usize] = Owner::Native;
+    }
     // Dominators come first.
     for &id in dominators.order.iter().filter(|&&id| is_block(id)) {
         let above = dominators.parent_of(id).filter(|&above| above != NONE && above < heap.len());

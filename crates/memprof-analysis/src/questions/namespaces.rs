@@ -252,7 +252,7 @@ impl<'h> Tree<'h> {
             own: own.tally(heap)?,
             instances: instances.sums(heap)?,
             constants,
-            whole: heap.memsizes()?.sum(),
+            whole: heap.size()?,
         })
     }
 

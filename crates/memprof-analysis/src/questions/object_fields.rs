@@ -14,7 +14,7 @@ use super::leaked::leaked;
 use super::overview::process_facts;
 use super::words::place;
 use crate::query::{Expression, Field, Fields, Part, Row};
-use memprof_dump::record::{Flags, Kind, NameId, Value};
+use memprof_dump::record::{Flags, Kind, NameId, STATE, Value};
 use memprof_heap::graph::BitSet;
 use memprof_heap::{Heap, NONE, Site, Sizes, TextReader};
 use memprof_ledger::UnsharedPages;
@@ -43,6 +43,8 @@ pub(super) struct Columns<'h> {
     leaked: Option<BitSet>,
     /// Fact with the name of a piece of code or a thread.
     name: Option<NameId>,
+    /// Fact with the state of a block that is not used.
+    state: Option<NameId>,
     now: u32,
 }
 
@@ -111,6 +113,7 @@ impl<'h> Columns<'h> {
                 false => None,
             },
             name: heap.names().find("name"),
+            state: heap.names().find(STATE),
             now: if any(&[Field::Age]) { last_generation(heap)? } else { 0 },
         })
     }
@@ -233,6 +236,19 @@ impl<'h> At<'_, 'h> {
         }
     }
 
+    fn state(&self) -> Option<Cow<'_, str>> {
+        let heap = self.columns.heap;
+        let group = heap.groups().get(self.group()? as usize)?;
+        if group.kind != Kind::BLOCK {
+            return None;
+        }
+        let state = self.columns.state.and_then(|name| heap.facts().get(self.id, name));
+        Some(match state {
+            Some(Value::Name(state)) => heap.name(state).into(),
+            _ => "used".into(),
+        })
+    }
+
     fn interned(&self, field: Field) -> Option<NameId> {
         let heap = self.columns.heap;
         match field {
@@ -295,6 +311,7 @@ impl Row for At<'_, '_> {
                 self.value(text).map(Cow::Owned)
             }
             Field::Site | Field::Gem | Field::Application => text_of(heap, self.site()?, field),
+            Field::State => self.state(),
             Field::Root => {
                 let roots = &self.columns.roots;
                 let names = roots.names.get(*roots.of.get(&self.id)? as usize)?;
@@ -354,7 +371,7 @@ impl Row for At<'_, '_> {
                 known(self.columns.sites, self.id)
             }
             Field::Root => self.columns.roots.of.get(&self.id).copied(),
-            Field::Value => None,
+            Field::Value | Field::State => None,
             _ => self.interned(field).map(|name| name.0),
         }
     }

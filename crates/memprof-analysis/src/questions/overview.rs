@@ -178,7 +178,7 @@ impl Question {
     /// If the index cannot be read.
     pub fn answer(&self, heap: &Heap) -> Result<Answer, Error> {
         let header = process_facts::header(heap);
-        let whole = heap.memsizes()?.sum();
+        let whole = heap.size()?;
         let selection = Selection::new(heap, None)?;
         let memsizes = heap.memsizes()?;
         let groups = heap.group_numbers()?;

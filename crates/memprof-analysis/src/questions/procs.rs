@@ -190,7 +190,7 @@ impl Procs {
         let describer = Describer::new(heap)?;
         let retained = heap.retained()?;
         let rooted = !heap.categories().is_empty();
-        let whole = heap.memsizes()?.sum();
+        let whole = heap.size()?;
         let mut rank = vec![NONE; self.places.len()];
         order.iter().zip(0..).for_each(|(&place, row)| rank[place as usize] = row);
         let row = |id: u32| rank.get(self.groups.of[id as usize] as usize).copied();

@@ -6,9 +6,10 @@ use super::object_fields::{At, Columns, Reading};
 use super::{Error, error};
 use crate::query::{Comparison, Condition, Field, Order};
 use memprof_heap::graph::BitSet;
-use memprof_heap::{FOLDED, Heap};
+use memprof_heap::{FOLDED, FREE, Heap};
 
-/// Objects of a heap: all, or those that match a filter. Objects folded into their owner are excluded.
+/// Objects of a heap: all, or those that match a filter. Objects folded into their owner are excluded, and free malloc blocks
+/// unless the filter asks for states.
 pub struct Selection<'h> {
     flags: &'h [u32],
     /// `None` for all.
@@ -37,6 +38,12 @@ impl<'h> Selection<'h> {
         if is_none(&possible) || is_none(&sites) {
             return Ok(Selection { flags, chosen: Some(BitSet::new(heap.len() as usize)) });
         }
+        // Free blocks count only if the query is about states.
+        let left_out = match query.fields().contains(Field::State) {
+            true => FOLDED.0 | FREE.0,
+            false => FOLDED.0,
+        };
+        let counts = |flags: u32| flags & left_out != FOLDED.0;
         let is_possible = |id: u32| {
             possible.as_ref().is_none_or(|possible| {
                 let group = groups.get(id as usize);
@@ -55,7 +62,7 @@ impl<'h> Selection<'h> {
             },
             |(prepared, reading), id| {
                 let object = At { columns: &columns, reading, id };
-                is_possible(id) && flags[id as usize] & FOLDED.0 == 0 && prepared.matches(&object)
+                is_possible(id) && counts(flags[id as usize]) && prepared.matches(&object)
             },
         );
         for (_, reading) in states {

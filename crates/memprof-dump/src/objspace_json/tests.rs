@@ -1,7 +1,7 @@
 use crate::format::{Format, Options};
 use crate::record::{
-    Allocation, CodeRange, Content, Detail, Edge, Flags, Kind, Label, Object, Shape, Site, Tables,
-    Text, Value,
+    Allocation, CodeRange, Content, Detail, Edge, Field, Flags, Kind, Label, Object, STATE, Shape,
+    Site, Tables, Text, Value,
 };
 use crate::testing::{scratch, written};
 use crate::worker::Worker;
@@ -81,6 +81,12 @@ fn lines(ruby: (u8, u8)) -> String {
         object.detail =
             Detail::Hash { size: 0, default: Value::Address(0x400), default_proc: true };
         writer.object(&tables, &object)?;
+        writer.end(&tables)?;
+        // A free block of malloc has no line.
+        let name = tables.intern(STATE);
+        let fields = [Field { name, value: Value::Name(tables.intern("free")) }];
+        let free = Object { kind: Kind::BLOCK, detail: Detail::None, fields: &fields, ..object };
+        writer.object(&tables, &free)?;
         writer.end(&tables)?;
         writer.finish(&tables, true).map(drop)
     });

@@ -25,6 +25,8 @@ pub(super) struct Place<'w> {
     pub at: u64,
     /// The block that contains the word, if any.
     pub within: Option<u32>,
+    /// Whether an object references that block, and Strings, Arrays and the like have no containers.
+    pub is_owned: bool,
     words: &'w [u8],
     index: usize,
 }
@@ -67,25 +69,36 @@ impl<'a> Finder<'a> {
         let mut pieces = Pieces::new(&analysis.image);
         for (number, block) in (0..).zip(analysis.heap.blocks.iter()) {
             if block.kind == Kind::Used && self.may_have_headers(number) {
-                self.scan(&mut pieces, block.address..block.end(), Some(number));
+                let is_owned = self.is_owned(number);
+                self.scan(&mut pieces, block.address..block.end(), Some(number), is_owned);
             }
         }
         let map = &analysis.map;
         for range in map.statics.iter().chain(&map.stacks).chain(&map.external) {
-            self.scan(&mut pieces, range.clone(), None);
+            self.scan(&mut pieces, range.clone(), None, false);
         }
         self.kinds.iter_mut().for_each(|kind| *kind &= !SEEN);
         self.kinds
     }
 
-    /// Whether a block references the beginning of another one, and is not the buffer of a String, an Array or the like.
+    /// Whether a block references the beginning of another one.
     fn may_have_headers(&self, number: u32) -> bool {
         let blocks = self.references.slots().start;
         (self.references.edges(number)).any(|(target, inner)| target < blocks && !inner)
-            && (self.analysis.direct_owner(number)).is_none_or(|object| object.name() == "DATA")
     }
 
-    fn scan(&mut self, pieces: &mut Pieces<'_>, range: Range<u64>, within: Option<u32>) {
+    /// Whether a block may be the buffer of a String, an Array or the like.
+    fn is_owned(&self, number: u32) -> bool {
+        (self.analysis.direct_owner(number)).is_some_and(|object| object.name() != "DATA")
+    }
+
+    fn scan(
+        &mut self,
+        pieces: &mut Pieces<'_>,
+        range: Range<u64>,
+        within: Option<u32>,
+        is_owned: bool,
+    ) {
         let Some(mut start) = range.start.checked_next_multiple_of(WORD) else {
             return;
         };
@@ -96,7 +109,8 @@ impl<'a> Finder<'a> {
             let is_last = range.end - start < (count as u64 + 1) * WORD;
             let behind = if is_last { count } else { count.saturating_sub(FROM) };
             for index in first..behind {
-                let place = Place { at: start + index as u64 * WORD, within, words, index };
+                let at = start + index as u64 * WORD;
+                let place = Place { at, within, is_owned, words, index };
                 if let Some((number, block)) = place.word(0).and_then(|word| self.used_at(word)) {
                     self.look(&place, number, block);
                 }
@@ -110,8 +124,10 @@ impl<'a> Finder<'a> {
     }
 
     fn look(&mut self, place: &Place<'_>, number: u32, block: Block) {
-        self.string(place, number, block);
-        self.vector(place, number, block);
+        if !place.is_owned {
+            self.string(place, number, block);
+            self.vector(place, number, block);
+        }
         self.list(place, number);
         self.tree(place, block);
         self.hash_table(place, number, block);
@@ -217,7 +233,7 @@ mod tests {
     #[test]
     fn a_place_ends_where_its_memory_does() {
         let words: Vec<u8> = (1..=3u64).flat_map(u64::to_le_bytes).collect();
-        let place = Place { at: 8, within: None, words: &words, index: 1 };
+        let place = Place { at: 8, within: None, is_owned: false, words: &words, index: 1 };
         let around = [-2, -1, 0, 1, 2].map(|distance| place.word(distance));
         assert_eq!(around, [None, Some(1), Some(2), Some(3), None]);
     }

@@ -64,6 +64,16 @@ impl Container {
             Container::DequeBlock => "DequeBlock",
         }
     }
+
+    /// Whether pointers that lead back or to every part prove the role. For the others only numbers do, which may fit by chance.
+    pub(crate) fn is_certain(self) -> bool {
+        !matches!(self, Container::LongString | Container::VectorBody)
+    }
+
+    /// Whether the block begins with an element, and not with a pointer to another part, or a colour.
+    pub(crate) fn begins_with_element(self) -> bool {
+        matches!(self, Container::LongString | Container::VectorBody | Container::DequeBlock)
+    }
 }
 
 /// The role of each block in a container, one byte each.

@@ -10,13 +10,18 @@ use crate::glibc::GlibcHeap;
 use crate::image::{Image, Machine};
 use crate::memory_map::MemoryMap;
 use crate::questions::signature::Signature;
-use crate::ruby_pages::RubyPages;
+use crate::ruby_pages::{RubyPage, RubyPages};
 use crate::segment::{Access, Segment};
 
 /// Variables, followed by blocks.
 const STATICS: u64 = 0x10_0000;
 const HEAP: u64 = 0x11_0000;
 const END: u64 = 0x20_0000;
+/// Constant data of a library.
+const CONSTANTS: u64 = 0xabcd_0000_0000;
+/// A page of Ruby's heap with one object.
+const PAGE: u64 = 0x1f_0000;
+const OBJECT: u64 = PAGE + 40;
 
 /// Memory whose blocks are allocated one after another.
 struct Memory {
@@ -54,6 +59,18 @@ impl Memory {
     }
 
     fn analysis(self) -> Analysis {
+        self.with_ruby(RubyPages::default())
+    }
+
+    /// The same with an embedded String, which still has the addresses of blocks.
+    fn with_string(mut self, addresses: [u64; 2]) -> Analysis {
+        let [one, other] = addresses;
+        self.write(OBJECT, &[5, 0, 0, one, other]);
+        let page = RubyPage { address: PAGE, slots: OBJECT, slot_size: 40, count: 1, heap_page: 0 };
+        self.with_ruby(RubyPages { page_size: 1 << 16, pages: vec![page] })
+    }
+
+    fn with_ruby(self, ruby: RubyPages) -> Analysis {
         static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let name = format!("memprof-containers-{}-{number}", std::process::id());
@@ -63,15 +80,25 @@ impl Memory {
         std::fs::remove_file(&path).expect("to remove it");
         let image = Image {
             source,
-            segments: vec![Segment {
-                start: STATICS,
-                end: END,
-                stored: END - STATICS,
-                offset: 0,
-                access: Access { read: true, write: true, execute: false },
-                file: None,
-            }],
-            files: Vec::new(),
+            segments: vec![
+                Segment {
+                    start: STATICS,
+                    end: END,
+                    stored: END - STATICS,
+                    offset: 0,
+                    access: Access { read: true, write: true, execute: false },
+                    file: None,
+                },
+                Segment {
+                    start: CONSTANTS,
+                    end: CONSTANTS + 0x1000,
+                    stored: 0,
+                    offset: 0,
+                    access: Access { read: true, write: false, execute: false },
+                    file: Some(0),
+                },
+            ],
+            files: vec!["/lib/libshop.so".to_owned()],
             threads: Vec::new(),
             machine: Machine::own(),
             command: String::new(),
@@ -81,7 +108,7 @@ impl Memory {
         };
         let statics = std::iter::once(STATICS..HEAP).collect();
         let map = MemoryMap { statics, ..MemoryMap::default() };
-        Analysis::of_parts(image, RubyPages::default(), self.heap, map)
+        Analysis::of_parts(image, ruby, self.heap, map)
     }
 
     /// The role of each block, in order of address.
@@ -198,14 +225,61 @@ fn nodes_of_a_list_are_as_large_as_each_other() {
 
 /// A tree of three nodes whose header is in a variable: the root, and its children.
 fn tree(memory: &mut Memory) -> (u64, [u64; 3]) {
-    let header = STATICS + 8;
+    (STATICS + 8, tree_at(memory, STATICS + 8))
+}
+
+/// The other half of the word with a colour is a remnant.
+fn tree_at(memory: &mut Memory, header: u64) -> [u64; 3] {
     let nodes = [memory.block(40), memory.block(40), memory.block(40)];
     let [root, left, right] = nodes;
-    memory.write(header, &[0xabcd << 32, root, left, right, 3]);
+    memory.write(header, &[CONSTANTS, root, left, right, 3]);
     memory.write(root, &[1, header, left, right]);
-    memory.write(left, &[0xabcd << 32, root, 0, 0]);
+    memory.write(left, &[CONSTANTS, root, 0, 0]);
     memory.write(right, &[0, root, 0, 0]);
-    (header, nodes)
+    nodes
+}
+
+fn signatures(analysis: &Analysis) -> Vec<Option<String>> {
+    let blocks = (0..).zip(analysis.heap.blocks.iter());
+    blocks.map(|(number, block)| Signature::of(analysis, number, block).text()).collect()
+}
+
+#[test]
+fn half_an_address_beside_a_colour_is_not_a_signature() {
+    let mut memory = Memory::new();
+    tree(&mut memory);
+    let vector = memory.block(100);
+    memory.write(STATICS + 64, &[vector, vector + 50, vector + 100]);
+    memory.write(vector, &[CONSTANTS]);
+    let node = Some("%MapOrSetNode".to_owned());
+    // The first element of the vector has a vtable.
+    let first = Some("abcd00000000".to_owned());
+    assert_eq!(signatures(&memory.analysis()), [node.clone(), node.clone(), node, first]);
+}
+
+#[test]
+fn addresses_of_former_buffers_take_no_node_from_its_container() {
+    let mut memory = Memory::new();
+    let (_, [_, left, _]) = tree(&mut memory);
+    let vector = memory.block(100);
+    memory.write(STATICS + 64, &[vector, vector + 50, vector + 100]);
+    let analysis = memory.with_string([left, vector]);
+    let owners = [1, 3].map(|number| analysis.direct_owner(number).map(|object| object.name()));
+    assert_eq!(owners, [Some("STRING"); 2]);
+    let node = Some("%MapOrSetNode".to_owned());
+    // For a vector only numbers speak.
+    let string = Some("%RubyString".to_owned());
+    assert_eq!(signatures(&analysis), [node.clone(), node.clone(), node, string]);
+}
+
+#[test]
+fn headers_are_found_behind_addresses_of_former_buffers() {
+    let mut memory = Memory::new();
+    let header = memory.block(48);
+    tree_at(&mut memory, header + 8);
+    let analysis = memory.with_string([header, 0]);
+    let node = Some("%MapOrSetNode".to_owned());
+    assert_eq!(signatures(&analysis)[1..], [node.clone(), node.clone(), node]);
 }
 
 #[test]

@@ -4,7 +4,8 @@ use std::io;
 
 use memprof_dump::Writer;
 use memprof_dump::record::{
-    Allocation, Detail, Edge, Flags, Kind, Label, NameId, Object as Record, Site, Value,
+    Allocation, Detail, Edge, Field, Flags, Kind, Label, NameId, Object as Record, STATE, Site,
+    Value,
 };
 use memprof_heap::graph::BitSet;
 
@@ -40,21 +41,24 @@ impl<W: Writer> Dump<'_, '_, W> {
         is_one.then(|| plain(label, Value::Address(block.address)))
     }
 
-    /// Writes all used blocks, if requested.
+    /// Writes all blocks, if requested. Those that are not used reference nothing: their contents are remnants.
     pub(super) fn blocks(&mut self) -> io::Result<()> {
         if self.contents_of_objects.is_none() {
             return Ok(());
         }
         let analysis = self.heap.analysis;
-        let blocks = (0..).zip(analysis.heap.blocks.iter());
-        for (number, block) in blocks.filter(|(_, block)| block.kind == blocks::Kind::Used) {
+        let name = self.tables.intern(STATE);
+        let state = |text| Field { name, value: Value::Name(text) };
+        let free = [state(self.tables.intern("free"))];
+        let cached = [state(self.tables.intern("cached"))];
+        for (number, block) in (0..).zip(analysis.heap.blocks.iter()) {
             if number as usize % STEP == 0 {
                 self.check_stop()?;
             }
-            let type_name = match analysis.signature(block) {
-                Some(word) => self.name_of_signature(word),
-                None => Signature::container(analysis, number)
-                    .map(|container| self.tables.intern(container.name())),
+            let type_name = match Signature::of(analysis, number, block) {
+                Signature::Word(word) => self.name_of_signature(word),
+                Signature::Container(container) => Some(self.tables.intern(container.name())),
+                Signature::Ruby(_) | Signature::Unknown => None,
             };
             let record = Record {
                 address: block.address,
@@ -71,12 +75,17 @@ impl<W: Writer> Dump<'_, '_, W> {
                     Some(_) => Detail::Data { type_name },
                     None => Detail::None,
                 },
-                fields: &[],
+                fields: match block.kind {
+                    blocks::Kind::Used => &[],
+                    blocks::Kind::Free => &free,
+                    blocks::Kind::ThreadCached => &cached,
+                },
                 allocation: self.allocation(number),
             };
             self.writer.object(&self.tables, &record)?;
             let contents = self.contents_of_objects.as_ref();
-            if !contents.is_some_and(|contents| contents.contains(number)) {
+            let is_used = block.kind == blocks::Kind::Used;
+            if is_used && !contents.is_some_and(|contents| contents.contains(number)) {
                 self.edges_of_block(number)?;
             }
             self.writer.end(&self.tables)?;

@@ -153,13 +153,13 @@ fn block(analysis: &Analysis, number: u32) -> Place {
     let state =
         states.iter().find(|(_, set)| analysis.contains(*set, number)).map(|(name, _)| *name);
     let owner = (block.kind == Kind::Used).then(|| analysis.owner(number)).flatten();
-    let class = analysis.signature(block);
+    let signature = Signature::of(analysis, number, block);
     Place::Block {
         start: Address(block.address),
         size: block.size,
         kind: block.kind,
-        class: class.and_then(|word| analysis.class_of_cxx(word)),
-        signature: Signature::of(analysis, number, block).text(),
+        class: signature.class(analysis),
+        signature: signature.text(),
         state,
         owner: owner.and_then(|(object, _)| Object::at(analysis, object)),
         allocated: Allocated::of(analysis, number),

@@ -130,12 +130,13 @@ impl Question {
         } else {
             Vec::new()
         };
+        let signature = Signature::of(analysis, number, block);
         Row {
             address: Address(block.address),
             size: block.size,
             kind: block.kind,
-            class: analysis.signature(block).and_then(|word| analysis.class_of_cxx(word)),
-            signature: Signature::of(analysis, number, block).text(),
+            class: signature.class(analysis),
+            signature: signature.text(),
             allocated: Allocated::of(analysis, number),
             words,
             comments: comments.map(|extension| self.comments(analysis, extension, place, number)),

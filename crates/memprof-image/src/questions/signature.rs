@@ -19,23 +19,31 @@ pub(crate) enum Signature {
 }
 
 impl Signature {
+    /// The first word and an object that references the block may be remnants: a colour takes half a word, and the other half may
+    /// be that of an address; an embedded String may still have the address of its former buffer. A certain role excludes both.
     pub fn of(analysis: &Analysis, number: u32, block: Block) -> Signature {
-        if let Some(word) = analysis.signature(block) {
-            return Signature::Word(word);
-        }
+        let word = analysis.signature(block).map(Signature::Word);
         if block.kind != Kind::Used {
-            return Signature::Unknown;
+            return word.unwrap_or(Signature::Unknown);
         }
-        if let Some(object) = analysis.direct_owner(number) {
-            return Signature::Ruby(object.name());
-        }
-        (analysis.container(number)).map_or(Signature::Unknown, Signature::Container)
+        let container = analysis.container(number);
+        let role = |wanted: fn(Container) -> bool| {
+            container.filter(|container| wanted(*container)).map(Signature::Container)
+        };
+        role(|container| !container.begins_with_element())
+            .or(word)
+            .or_else(|| role(Container::is_certain))
+            .or_else(|| analysis.direct_owner(number).map(|object| Signature::Ruby(object.name())))
+            .or_else(|| role(|_| true))
+            .unwrap_or(Signature::Unknown)
     }
 
-    /// The role of a block in a container, unless an object references the block directly.
-    pub fn container(analysis: &Analysis, number: u32) -> Option<Container> {
-        let container = analysis.container(number)?;
-        (analysis.direct_owner(number).is_none()).then_some(container)
+    /// The C++ class whose objects have it.
+    pub fn class(self, analysis: &Analysis) -> Option<String> {
+        match self {
+            Signature::Word(word) => analysis.class_of_cxx(word),
+            _ => None,
+        }
     }
 
     /// Its text: a word in hexadecimal digits, or a pattern.

@@ -105,12 +105,11 @@ impl Question {
         let mut rows: Vec<Row> = groups
             .into_iter()
             .filter_map(|(signature, total)| {
-                let (kind, place, class) = match signature {
-                    Signature::Word(word) => {
-                        ("signature", analysis.in_file(word), analysis.class_of_cxx(word))
-                    }
-                    _ => ("pattern", None, None),
+                let (kind, place) = match signature {
+                    Signature::Word(word) => ("signature", analysis.in_file(word)),
+                    _ => ("pattern", None),
                 };
+                let class = signature.class(analysis);
                 Some(Row { kind, name: signature.text()?, place, class, total })
             })
             .collect();

@@ -92,6 +92,40 @@ fn tells_leaked_blocks_from_those_of_garbage() {
 }
 
 #[test]
+fn finds_free_blocks_only_if_asked_for_states() {
+    let block = |address| thing(address, Kind::BLOCK, "").size(100);
+    let state = |address, state: &str| block(address).fact("state", Fact::Text(state.to_owned()));
+    let things = [
+        block(0x1000),
+        state(0x2000, "free"),
+        state(0x3000, "cached"),
+        thing(0x4000, Kind::OBJECT, "Plan").fact("state", Fact::Text("free".to_owned())),
+        block(0x5000),
+    ];
+    let heap = heap_of(r#"{"blocks":true}"#, &[("vm", &[0x1000, 0x4000])], &things);
+    for (filter, ids) in [
+        ("type = BLOCK", &[0, 4][..]),
+        ("not reachable", &[4]),
+        ("leaked", &[4]),
+        ("size > 90", &[0, 4]),
+        ("state = free", &[1]),
+        ("type = BLOCK and state = cached", &[2]),
+        ("state != used", &[1, 2]),
+        ("state = used", &[0, 4]),
+        ("state is none", &[3]),
+        ("state in (free, cached) or leaked", &[1, 2, 4]),
+    ] {
+        assert_eq!(found(&heap, filter), ids, "{filter}");
+    }
+    assert_eq!(heap.size().ok(), Some(240));
+    let states: Vec<(u32, &str)> = heap.free_blocks().collect();
+    assert_eq!(states, [(1, "free"), (2, "cached")]);
+    assert_eq!(Selection::new(&heap, None).map(|all| all.count()).ok(), Some(3));
+    let error = Selection::new(&heap, Some("state = fre")).err().map(|error| error.to_string());
+    assert!(error.is_some_and(|error| error.contains("free")));
+}
+
+#[test]
 fn finds_what_a_look_at_all_things_finds() {
     for seed in 0..20 {
         let (things, heap) = random(seed, 80);

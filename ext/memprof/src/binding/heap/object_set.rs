@@ -43,6 +43,7 @@ impl DataTypeFunctions for NativeObjects {
 
 pub fn define(ruby: &Ruby, native: RModule, heap: RClass) -> Result<(), Error> {
     heap.define_method("objects", method!(all, 0))?;
+    heap.define_method("where", method!(chosen, 1))?;
     heap.define_method("these", method!(these, 1))?;
     heap.define_method("roots", method!(roots, 0))?;
     heap.define_method("instances", method!(instances, 1))?;
@@ -99,6 +100,17 @@ fn found(
 /// All objects.
 fn all(ruby: &Ruby, native: &NativeHeap) -> Result<NativeObjects, Error> {
     found(ruby, &native.0, Relation::None, |_, heap| Objects::all(heap))
+}
+
+/// The objects that match a filter.
+fn chosen(ruby: &Ruby, native: &NativeHeap, filter: String) -> Result<NativeObjects, Error> {
+    let heap = Arc::clone(&native.0.heap);
+    let objects = job::run(ruby, "objects", move |_| Objects::chosen(heap, &filter))?;
+    Ok(NativeObjects {
+        opened: Arc::clone(&native.0),
+        objects: objects.map_err(|error| of_question(ruby, &error))?,
+        relation: Relation::None,
+    })
 }
 
 /// The objects with these numbers.
