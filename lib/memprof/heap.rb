@@ -7,6 +7,7 @@ require_relative "output"
 require_relative "compat/memdump"
 require_relative "heap/verbs"
 require_relative "heap/questions"
+require_relative "heap/sentences"
 require_relative "heap/series"
 require_relative "heap/object"
 require_relative "heap/objects"
@@ -188,7 +189,8 @@ module Memprof
     def self.answer(native, question, parameters)
       parameters = parameters.compact.transform_values { |value| Object === value ? value.id : value }
       text = JSON.generate(parameters)
-      JSON.parse(native.ask(question.to_s, text), symbolize_names: true, max_nesting: false)
+      answer = native.ask(question.to_s, text)
+      Sentences.complete(JSON.parse(answer, symbolize_names: true, max_nesting: false))
     rescue JSON::GeneratorError => e
       raise ArgumentError, e.message
     end

@@ -21,7 +21,7 @@ module Memprof
     class << self
       # A remark on an answer, as a note below it.
       def note(remark)
-        "Note: #{remark.delete_suffix(".").sub(/\ANot counted: (.*)\z/m, '\1 are not counted')}."
+        "Note: #{remark.delete_suffix(".")}."
       end
 
       # Joins parts, some of which are places in files, into text.

@@ -101,6 +101,6 @@ RSpec.describe "the leaks of a Rails app" do
     expect(found["sentence"]).to match(/\A#{all} Page instances retain /)
     expect(found["retained_by"]).to eq(["PageCache -> Hash"])
     expect(found["lines"]).to eq([])
-    expect(answer["remarks"]).to include(/does not say where objects were allocated/)
+    expect(answer["remarks"]).to include(/\AAllocation lines are unknown: /)
   end
 end

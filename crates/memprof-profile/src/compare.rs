@@ -87,6 +87,28 @@ pub struct Matches {
     pub lines: usize,
 }
 
+/// A reason why the numbers of two sides may differ.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "remark", rename_all = "snake_case")]
+pub enum Warning {
+    /// A setting differs.
+    Differs {
+        /// `ruby`, `sample` or `command`.
+        setting: &'static str,
+        /// Its value before.
+        before: String,
+        /// Its value after.
+        after: String,
+    },
+    /// Objects were sampled.
+    Sampled,
+    /// A report is incomplete.
+    IncompleteReport {
+        /// `before` or `after`.
+        report: &'static str,
+    },
+}
+
 /// Two sides compared.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
@@ -105,7 +127,7 @@ pub struct Comparison {
     /// How lines were matched.
     pub matches: Vec<Matches>,
     /// Other reasons why the numbers of the two may differ.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
 }
 
 /// Compares two sides. Changes are sorted by `measure`, an index into [`MEASURES`]: increases first, largest first, then
@@ -262,25 +284,21 @@ fn matches(pairs: &[Pair<'_>]) -> Vec<Matches> {
     ways.filter(|way| way.lines > 0).collect()
 }
 
-fn warnings(before: &Side, after: &Side) -> Vec<String> {
-    let mut warnings = Vec::new();
-    let mut differ = |what: &str, old: &str, new: &str| {
-        if old != new {
-            warnings.push(format!("{what} differs: {old} before, {new} after"));
-        }
+fn warnings(before: &Side, after: &Side) -> Vec<Warning> {
+    let differ = |setting, before: String, after: String| {
+        (before != after).then_some(Warning::Differs { setting, before, after })
     };
-    differ("the Ruby", &before.runtime, &after.runtime);
-    differ("--sample", &before.sample.to_string(), &after.sample.to_string());
-    differ("the command", &before.command, &after.command);
-    if before.sample > 1 || after.sample > 1 {
-        warnings.push("objects were sampled: small changes are noise".to_owned());
-    }
-    for (name, side) in [("before", before), ("after", after)] {
-        if side.incomplete {
-            warnings.push(format!("the report {name} is incomplete"));
-        }
-    }
-    warnings
+    let incomplete =
+        |report, side: &Side| side.incomplete.then_some(Warning::IncompleteReport { report });
+    let warnings = [
+        differ("ruby", before.runtime.clone(), after.runtime.clone()),
+        differ("sample", before.sample.to_string(), after.sample.to_string()),
+        differ("command", before.command.clone(), after.command.clone()),
+        (before.sample > 1 || after.sample > 1).then_some(Warning::Sampled),
+        incomplete("before", before),
+        incomplete("after", after),
+    ];
+    warnings.into_iter().flatten().collect()
 }
 
 #[cfg(test)]

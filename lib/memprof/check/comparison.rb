@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../heap/sentences"
 require_relative "../native"
 require_relative "../printable"
 
@@ -31,7 +32,8 @@ module Memprof
         @texts = [before, after]
         @internal = internal
         @measure = measure
-        @answer = symbolize(Native.compare_reports(before, after, measure.to_s, internal))
+        answer = symbolize(Native.compare_reports(before, after, measure.to_s, internal))
+        @answer = Heap::Sentences.complete(answer)
       end
 
       # The same, sorted by another measure.

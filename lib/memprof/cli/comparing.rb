@@ -66,7 +66,7 @@ module Memprof
         @outcomes.select(&:failed).each { |outcome| page.paragraph("Failed: #{outcome.text}.") }
         sections.each { |name, limit| section(page, name, limit) }
         page.paragraph("Lines: #{found}.") unless @comparison.matches.empty?
-        @comparison.warnings.each { |warning| page.paragraph("Note: #{warning}.") }
+        @comparison.warnings.each { |warning| page.paragraph(Wording.note(warning)) }
         page
       end
 

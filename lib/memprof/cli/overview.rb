@@ -21,7 +21,7 @@ module Memprof
           page.listing(classes(answer), heading: "Classes that retain the most")
           page.listing(roots(answer), heading: "Retained by each root")
           page.heading("Counts").text(counts(answer[:counts]))
-          answer[:warnings].each { |warning| page.paragraph("Note: #{warning.delete_suffix(".")}.") }
+          answer[:warnings].each { |warning| page.paragraph(Wording.note(warning)) }
         end
 
         def types(answer)

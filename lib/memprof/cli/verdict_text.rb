@@ -1,14 +1,12 @@
 # frozen_string_literal: true
 
+require_relative "../heap/sentences"
 require_relative "../verdict_wording"
 
 module Memprof
   module CLI
     # Lays out what grows from dump to dump, or is large in one.
     class VerdictText
-      NO_LINES = "The dump does not say where objects were allocated"
-      private_constant :NO_LINES
-
       def self.table(page, findings)
         page.listing(Listing.new.columns(:gained)
           .columns(:count, as: :objects) { |finding| VerdictWording.more(finding) }
@@ -56,9 +54,9 @@ module Memprof
 
       # A process can be asked again for what its dumps lack.
       def in_reach(remark)
-        return remark unless @group && remark.start_with?(NO_LINES)
+        return remark unless @group && remark.start_with?(Heap::Sentences::NO_LINES)
 
-        "Allocation lines are unknown; `memprof leaks --attach #{@group.pids.first}` shows them."
+        "#{Heap::Sentences::NO_LINES}`memprof leaks --attach #{@group.pids.first}` shows them."
       end
 
       # Blocks leaked by C code, from the core file.

@@ -101,7 +101,9 @@ module Memprof
       def memory = ask(:memory)
 
       # @return [Array<String>] what may make the comparison wrong
-      def warnings = @native.warnings
+      def warnings
+        JSON.parse(@native.warnings, symbolize_names: true).map { |fields| Sentences.remark(fields) }
+      end
 
       # Asks a question, like {Heap#ask}.
       #

@@ -53,7 +53,7 @@ module Memprof
       # @raise [ArgumentError] if no heap was added, or the threshold or the regexp is invalid
       def answer(limit: nil, own: nil, threshold: nil)
         text = JSON.generate({ limit: limit, own: own, threshold: threshold }.compact)
-        JSON.parse(@native.answer(text), symbolize_names: true, max_nesting: false)
+        Sentences.complete(JSON.parse(@native.answer(text), symbolize_names: true, max_nesting: false))
       end
     end
   end

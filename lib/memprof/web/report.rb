@@ -103,7 +103,7 @@ module Memprof
         overview = data[:overview]
         return data if @strings || !overview.is_a?(Hash) || !overview[:warnings]
 
-        warnings = overview[:warnings].grep_v(/\AContents of strings are not known/)
+        warnings = overview[:warnings] - [Heap::Sentences::NO_TEXTS]
         data.merge(overview: overview.merge(warnings: warnings))
       end
 

@@ -32,7 +32,7 @@ RSpec.describe "The text of a verdict without findings" do
   end
 
   it "names the command that finds the lines of a process" do
-    remark = "The dump does not say where objects were allocated: call Memprof.start, and dump again."
+    remark = "Allocation lines are unknown: call Memprof.start, and dump again."
     answer = { heaps: 2, findings: [], more: 0, reachable: [{ size: 0 }, { size: 0 }], remarks: [remark],
                rss: [], memory: nil }
     group = Struct.new(:name, :pids, :ended, :malloc, :sample).new("app", [4711], [], [], nil)
@@ -43,6 +43,6 @@ RSpec.describe "The text of a verdict without findings" do
     end
     expect(texts.first).to end_with("again.\n")
     expect(texts.last)
-      .to eq("Note: Allocation lines are unknown; `memprof leaks --attach 4711` shows them.\n")
+      .to eq("Note: Allocation lines are unknown: `memprof leaks --attach 4711` shows them.\n")
   end
 end

@@ -16,7 +16,7 @@ use super::describe::Site;
 use super::holders::{Holder, holders};
 use super::list::{List, Measure, Page, Rows};
 use super::tally::percent;
-use super::{Error, Limit, Selection, Words};
+use super::{Error, Limit, Remark, Selection, Words};
 use found::{Equal, Found};
 use memprof_heap::graph::BitSet;
 use memprof_heap::{Heap, NONE};
@@ -105,13 +105,13 @@ pub struct Answer {
     /// Whether garbage is excluded: not if the dump has no roots.
     pub without_garbage: bool,
     /// Missing information, with the reason.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Remark>,
 }
 
 /// A warning for dumps without roots, where garbage cannot be excluded.
-pub(super) fn with_garbage(heap: &Heap) -> Option<String> {
+pub(super) fn with_garbage(heap: &Heap) -> Option<Remark> {
     let unknown = heap.categories().is_empty() && !heap.is_empty();
-    unknown.then(|| "The dump has no roots, so garbage is counted, too.".to_owned())
+    unknown.then_some(Remark::GarbageCounted)
 }
 
 /// Maximum length of a shown text, in characters.

@@ -1,4 +1,4 @@
-//! Referrers of groups of objects, most frequent first: `Session@name`, `Array[…]`.
+//! Referrers of groups of objects, most frequent first: `Session@name`, `Array[*]`.
 
 use std::cmp::Reverse;
 use std::collections::hash_map::Entry;
@@ -7,7 +7,7 @@ use std::io;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use super::words::Words;
+use super::words::{ANY, Words};
 use memprof_dump::record::Kind;
 use memprof_heap::graph::{PART, in_parts};
 use memprof_heap::{Heap, Label, NONE, Packed};
@@ -17,7 +17,7 @@ use memprof_heap::{Heap, Label, NONE, Packed};
 pub struct Holder {
     /// Class of the referrers; the name of a referring class or module itself; `root vm`.
     pub class: String,
-    /// Label of the references, such as `@name`; elements and values are `[…]`; null if they have none.
+    /// Label of the references, such as `@name`; elements and values are `[*]`; null if they have none.
     pub label: Option<String>,
     /// References.
     pub count: u64,
@@ -96,7 +96,7 @@ pub(super) fn holders(
         let holder = |(found, label): (Found, u32)| Holder {
             class: words.short(found.from),
             label: match label {
-                ELEMENT => Some("[…]".to_owned()),
+                ELEMENT => Some(ANY.to_owned()),
                 _ => words.label_of(found.edge),
             },
             count: found.count,

@@ -24,13 +24,13 @@ pub mod overview;
 pub mod path;
 pub mod phrase;
 pub mod procs;
+mod remark;
 pub mod select;
 pub mod slots;
 mod threads;
 pub mod top;
 mod tracking;
 mod tree;
-mod units;
 pub mod verdict;
 pub mod words;
 
@@ -46,6 +46,7 @@ pub(crate) use list::largest;
 use list::{limit, numbering, tally};
 pub use object::json;
 pub use phrase::Phrase;
+pub use remark::Remark;
 pub use select::Selection;
 pub use words::Words;
 

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::histogram::{self, Row};
 use super::tally::percent;
-use super::{Error, Limit, Selection};
+use super::{Error, Limit, Remark, Selection};
 use crate::order;
 use memprof_dump::record::{Flags, Kind};
 use memprof_heap::graph::BitSet;
@@ -168,7 +168,7 @@ pub struct Answer {
     /// The largest classes.
     pub classes: Vec<Row>,
     /// Missing information and its consequences.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Remark>,
 }
 
 impl Question {

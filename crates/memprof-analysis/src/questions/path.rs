@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::describe::{Described, Describer, Named};
 use super::list::{List, Measure, Measured, Page};
 use super::select::Selection;
+use super::words::ANY;
 use super::{Error, Limit, Phrase};
 use memprof_heap::{Heap, NONE};
 
@@ -235,9 +236,7 @@ impl Forest {
     fn grow(&mut self, describer: &Describer<'_>, at: u32, from: Option<u32>, node: u32) -> u32 {
         let text = describer.words.short(node);
         let label = from.and_then(|from| describer.words.label(from, node));
-        // Elements only differ in index or key, so paths through them are merged.
-        let label =
-            label.map(|label| if label.starts_with('[') { "[…]".to_owned() } else { label });
+        let label = label.map(|label| if label.starts_with('[') { ANY.to_owned() } else { label });
         let next = self.nodes.len() as u32;
         let key = (at, text.clone(), label.clone());
         let merged = *self.by_key.entry(key).or_insert(next);

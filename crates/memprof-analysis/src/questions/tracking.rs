@@ -1,17 +1,19 @@
-//! Whether a dump has allocation sites, and how to get them in the next one.
+//! Whether a dump has allocation sites, and what else limits an answer about it.
 
+use serde::Serialize;
 use serde_json::Value;
 
+use super::Remark;
 use super::overview::process_facts::header;
-use super::units::{bytes, thousands};
 use memprof_heap::Heap;
 
 /// The class that `require "memprof/signal"` defines.
 const SIGNAL: &str = "Memprof::OnSignal";
 
 /// Whether objects were tracked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tracking {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Tracking {
     /// Some objects were.
     On,
     /// No object was, although memprof waits for a signal in the process.
@@ -31,51 +33,28 @@ impl Tracking {
             false => Tracking::Unknown,
         }
     }
-
-    /// How to get objects tracked.
-    pub fn advice(self) -> &'static str {
-        match self {
-            Tracking::On => "track earlier",
-            Tracking::Off => {
-                "memprof/signal is loaded, but tracking is off; call Memprof.start before they are"
-            }
-            Tracking::Unknown => {
-                "call Memprof.start (or require \"memprof/signal\") before they are"
-            }
-        }
-    }
 }
 
-/// Possible errors of an answer about a heap; `lines` says whether it has allocation lines, if it could.
-pub(super) fn remarks(heap: &Heap, lines: Option<bool>) -> Vec<String> {
+/// Limits of an answer about a heap; `lines` says whether it has allocation lines, if it could.
+pub(super) fn remarks(heap: &Heap, lines: Option<bool>) -> Vec<Remark> {
     let unknown = (lines == Some(false)).then(|| match Tracking::of(heap) {
-        Tracking::On => "The lines that allocated these objects are not known: they were allocated before tracking began, or by C code.".to_owned(),
-        unknown => format!(
-            "The dump does not say where objects were allocated: {}, and dump again.",
-            unknown.advice()
-        ),
+        Tracking::On => Remark::LinesUnknown,
+        tracking => Remark::NoLines { tracking },
     });
-    let cut = heap
-        .source
-        .truncated
-        .then(|| "The dump is truncated: what its missing part retains is not counted.".to_owned());
+    let cut = heap.source.truncated.then_some(Remark::Truncated);
     [unknown, cut, not_learned(heap), left_out(heap)].into_iter().flatten().collect()
 }
 
-/// A line about memprof's own objects, if there are any.
-pub(super) fn left_out(heap: &Heap) -> Option<String> {
+/// memprof's own objects, if there are any.
+pub(super) fn left_out(heap: &Heap) -> Option<Remark> {
     let own = heap.source.own;
-    (own.count > 0).then(|| {
-        let objects = if own.count == 1 { "object" } else { "objects" };
-        let (count, size) = (thousands(own.count), bytes(own.size));
-        format!("{count} {objects} of memprof itself ({size}) not counted.")
-    })
+    (own.count > 0).then_some(Remark::OwnObjects { count: own.count, size: own.size })
 }
 
-/// A line about the unknown facts of the Ruby in a core file, if there are any.
-pub(super) fn not_learned(heap: &Heap) -> Option<String> {
+/// The unknown facts of the Ruby in a core file, if there are any.
+pub(super) fn not_learned(heap: &Heap) -> Option<Remark> {
     let header = header(heap);
-    let unknown: Vec<&str> =
-        (header.get("unknown")?.as_array()?.iter()).filter_map(Value::as_str).collect();
-    (!unknown.is_empty()).then(|| format!("Unknown for this Ruby: {}.", unknown.join(", ")))
+    let unknown = (header.get("unknown")?.as_array()?.iter()).filter_map(Value::as_str);
+    let facts: Vec<String> = unknown.map(str::to_owned).collect();
+    (!facts.is_empty()).then_some(Remark::UnknownFacts { facts })
 }

@@ -13,6 +13,9 @@ use memprof_heap::{Group, Heap, Label, NONE, Packed};
 /// Separator of the steps of a path.
 pub(super) const ARROW: &str = " -> ";
 
+/// The label of all elements and entries, which differ only in index or key.
+pub(super) const ANY: &str = "[*]";
+
 /// Maximum length of a shown text, in characters.
 const SHOWN: usize = 60;
 

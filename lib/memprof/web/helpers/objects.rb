@@ -8,7 +8,7 @@ module Memprof
       # Objects, classes, places and groups of answers, each with its link.
       module Objects
         LONGEST = 120 # characters of a text in a table
-        OWN = /\A(?:Not counted: )?[\d,]+ objects? of memprof(?:'s own| itself) /
+        OWN = /\A[\d,]+ objects? of memprof itself /
         private_constant :LONGEST, :OWN
 
         def object(object)

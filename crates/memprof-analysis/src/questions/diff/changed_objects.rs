@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::Diff;
 use crate::questions::describe::{Described, Describer};
 use crate::questions::list::largest;
-use crate::questions::{Error, Limit};
+use crate::questions::{Error, Limit, Remark};
 use memprof_heap::Heap;
 use memprof_heap::graph::BitSet;
 
@@ -71,7 +71,7 @@ pub struct Changed {
 #[derive(Clone, Debug, Serialize)]
 pub struct Objects {
     /// Possible errors of the comparison.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Remark>,
     /// In the requested order.
     pub objects: Vec<Changed>,
     /// All objects of this change.

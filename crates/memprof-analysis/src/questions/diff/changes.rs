@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::identity::{Identity, Side};
 use super::warnings;
-use crate::questions::Error;
+use crate::questions::{Error, Remark};
 use memprof_heap::graph::{BitSet, piece_of, share};
 use memprof_heap::{FOLDED, Heap, NONE};
 
@@ -22,7 +22,7 @@ pub struct Changes {
     /// Objects that are only in the heap before.
     pub gone: BitSet,
     /// Possible errors, in sentences.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Remark>,
 }
 
 impl Changes {

@@ -10,7 +10,8 @@ use super::Diff;
 use crate::order;
 use crate::questions::describe::{Described, Describer};
 use crate::questions::list::{List, Measure, Measured};
-use crate::questions::{Error, Limit, Phrase, path};
+use crate::questions::words::ANY;
+use crate::questions::{Error, Limit, Phrase, Remark, path};
 use crate::subset::Subset;
 use memprof_dump::record::Kind;
 use memprof_heap::graph::{BitSet, Tree};
@@ -34,7 +35,7 @@ pub struct Question {
 pub struct Crossing {
     /// Class of the old objects; classes, modules and roots have their own name.
     pub from: String,
-    /// Label of the references; `[…]` for elements.
+    /// Label of the references; `[*]` for elements.
     pub label: Option<String>,
     /// Class of the new objects.
     pub class: String,
@@ -74,7 +75,7 @@ pub struct Kept {
 #[derive(Clone, Debug, Serialize)]
 pub struct Interface {
     /// Possible errors of the comparison.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Remark>,
     /// By class and label, those that retain most first.
     pub crossings: Vec<Crossing>,
     /// Crossings that are not returned.
@@ -207,7 +208,7 @@ fn crossings(
         let phrase = describer.words.path(&path);
         crossings.push(Crossing {
             from: describer.words.short(example.from),
-            label: label.map(|label| if label.starts_with('[') { "[…]".to_owned() } else { label }),
+            label: label.map(|label| if label.starts_with('[') { ANY.to_owned() } else { label }),
             class: describer.words.class(example.to).to_owned(),
             references: references.len() as u64,
             holders: holders.len() as u64,

@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 
-use super::{Error, answer};
+use super::{Error, Remark, answer};
 use filter::Chosen;
 use memprof_heap::Heap;
 use memprof_heap::graph::BitSet;
@@ -43,7 +43,7 @@ pub struct Diff<H> {
     later: Option<H>,
     changes: Changes,
     survived: Option<BitSet>,
-    warnings: Vec<String>,
+    warnings: Vec<Remark>,
     /// Objects of the last query: a page asks several questions about the same objects.
     last: Arc<Mutex<Option<Answered>>>,
 }
@@ -114,8 +114,8 @@ impl<H: Deref<Target = Heap>> Diff<H> {
         self.survived.as_ref()
     }
 
-    /// Possible errors of the comparison, in sentences.
-    pub fn warnings(&self) -> &[String] {
+    /// Possible errors of the comparison.
+    pub fn warnings(&self) -> &[Remark] {
         &self.warnings
     }
 

@@ -17,7 +17,7 @@ use crate::order;
 use crate::questions::describe::{Described, Describer};
 use crate::questions::list::{List, Measure, Measured, Order};
 use crate::questions::path::{self, Path};
-use crate::questions::{Error, Limit};
+use crate::questions::{Error, Limit, Remark};
 use memprof_heap::graph::BitSet;
 use memprof_heap::{Heap, NONE};
 
@@ -81,7 +81,7 @@ pub struct Owner {
 #[derive(Clone, Debug, Serialize)]
 pub struct Owners {
     /// Possible errors of the comparison.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Remark>,
     /// In the requested order.
     pub owners: Vec<Owner>,
     /// Owners that are not returned.

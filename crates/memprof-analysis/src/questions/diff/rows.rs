@@ -11,7 +11,7 @@ use super::totals::{Change, Sum};
 use crate::questions::list::sums::{Merge, merge, summed};
 use crate::questions::list::{self, List, Measure, Order, Rows as _, signed};
 use crate::questions::tally::Groups;
-use crate::questions::{Error, Limit};
+use crate::questions::{Error, Limit, Remark};
 use memprof_heap::graph::{BitSet, Dominators, PART, filled};
 use memprof_heap::{Heap, NONE};
 
@@ -94,7 +94,7 @@ pub struct Row {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Rows {
     /// Possible errors of the comparison.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Remark>,
     /// In the requested order.
     pub rows: Vec<Row>,
     /// Rows that are not returned.

@@ -5,7 +5,7 @@ use std::ops::Deref;
 use serde::{Deserialize, Serialize};
 
 use super::Diff;
-use crate::questions::Error;
+use crate::questions::{Error, Remark};
 use memprof_heap::graph::BitSet;
 use memprof_heap::{Heap, Sizes};
 
@@ -70,7 +70,7 @@ pub struct Question {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Totals {
     /// Possible errors of the comparison.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Remark>,
     /// All objects before.
     pub before: Sum,
     /// All objects after.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
-use super::super::{Error, Selection};
+use super::super::{Error, Remark, Selection};
 use memprof_dump::record::Kind;
 use memprof_heap::graph::{PART, in_parts, piece_of, share};
 use memprof_heap::{Heap, Known, NONE, Sizes, TextReader};
@@ -170,23 +170,14 @@ impl Found {
         self.unknown_size = self.unknown_size.saturating_add(size);
     }
 
-    pub fn warnings(&self) -> Vec<String> {
-        let mut warnings = Vec::new();
-        if self.count > 0 && self.unknown_count == self.count {
-            warnings.push("The dump does not contain the contents of strings.".to_owned());
-        } else if self.unknown_count > 0 {
-            let count = self.unknown_count;
-            warnings.push(format!(
-                "{count} strings were not compared because the dump lacks part of their text."
-            ));
-        }
-        if self.marked {
-            warnings.push(
-                "The dump has hashes in place of texts: equal texts are found, but not shown."
-                    .to_owned(),
-            );
-        }
-        warnings
+    pub fn warnings(&self) -> Vec<Remark> {
+        let count = self.unknown_count;
+        let unknown = match count {
+            0 => None,
+            _ if count == self.count => Some(Remark::NoContents),
+            _ => Some(Remark::PartialTexts { count }),
+        };
+        unknown.into_iter().chain(self.marked.then_some(Remark::HashedTexts)).collect()
     }
 }
 

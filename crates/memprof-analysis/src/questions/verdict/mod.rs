@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use super::describe::{Described, Describer, Site};
 use super::memory::ledger;
 use super::overview::process_facts;
-use super::{Error, Limit, Phrase, own_files, tracking};
+use super::{Error, Limit, Phrase, Remark, own_files, tracking};
 use crate::order;
 use crate::query::Pattern;
 use growth::{Growing, Search};
@@ -35,13 +35,10 @@ use merged::{HIDDEN, Line, Link, Made, Nature, Tree, is_global_scope};
 pub use growth::Trend;
 pub use lost::{Alike, Lost};
 pub use merged::Sum;
+pub use why::Why;
 
 /// Percentage of the reachable bytes that makes a finding, if there is one heap.
 const THRESHOLD: f64 = 1.0;
-
-/// The reason for an unknown verdict.
-const ROOTLESS: &str = "a dump has no roots, or not what they refer to (it was written with `since:`, or has tracked objects \
-                        only), so what retains objects is not known";
 
 /// Maximum number of lines per finding.
 const LINES: usize = 3;
@@ -179,7 +176,7 @@ pub struct Finding {
     /// Malloc blocks in the growth; null if the heap has none.
     pub blocks: Option<Sum>,
     /// Why they are retained, as far as the heap shows the reason.
-    pub why: Option<String>,
+    pub why: Option<Why>,
     /// The largest object.
     pub example: Option<Described>,
 }
@@ -200,7 +197,7 @@ pub struct Answer {
     /// Reachable objects in each heap.
     pub reachable: Vec<Sum>,
     /// Why growth or size is unknown; null if it is known.
-    pub unknown: Option<String>,
+    pub unknown: Option<Remark>,
     /// Objects that grow, largest growth first; in one heap, objects that are large.
     pub findings: Vec<Finding>,
     /// Findings that are not returned.
@@ -213,7 +210,7 @@ pub struct Answer {
     /// memprof's own objects, which are not counted.
     pub left_out: Own,
     /// Possible errors of the answer.
-    pub remarks: Vec<String>,
+    pub remarks: Vec<Remark>,
 }
 
 /// Whether a heap lacks most objects that its objects or its roots reference. If few objects are left, one of them may
@@ -318,7 +315,7 @@ impl Verdict {
                 })
                 .collect(),
             reachable: search.reachable(),
-            unknown: self.rootless.then(|| ROOTLESS.to_owned()),
+            unknown: self.rootless.then_some(Remark::Unretained),
             findings,
             more,
             blocks: Lost::of(&self.lost),

@@ -7,14 +7,11 @@ use rustc_hash::FxHashMap;
 
 use super::alike::without_address;
 use super::merged::{HIDDEN, KEY, Link, Nature, Tree};
-use crate::questions::words::{Words, place};
+use crate::questions::words::{ANY, Words, place};
 use memprof_dump::record::{Flags, Kind, NameId, Value};
 use memprof_heap::graph::{BitSet, in_parts, piece_of};
 use memprof_heap::{Heap, Label, NONE, Packed, Sizes};
 use memprof_paths::library_path;
-
-/// The label of all elements and entries.
-pub(super) const ANY: &str = "[*]";
 
 /// Bytes up to which a part may share a whole String unnoticed. Dumps without values have no lengths.
 const SHORT: u64 = 512;

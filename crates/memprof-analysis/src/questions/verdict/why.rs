@@ -1,4 +1,4 @@
-//! The reason why growing objects are retained, in a clause, if the heap shows it.
+//! The reason why growing objects are retained, if the heap shows it.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -6,11 +6,11 @@ use std::collections::VecDeque;
 
 use memprof_paths::{is_application, library_path};
 use rustc_hash::FxHashMap;
+use serde::Serialize;
 
 use super::growth::{Growing, Search};
 use super::merged::{HIDDEN, KEY, Link, Nature, Node, Tree};
 use super::reading::FINALIZER;
-use crate::questions::units::thousands;
 use memprof_dump::record::Value;
 use memprof_heap::{Heap, NONE};
 
@@ -30,7 +30,80 @@ struct Case<'t> {
     heap: &'t Heap,
 }
 
-type Clause = fn(&Case<'_>) -> Option<String>;
+/// The mechanism that retains objects. Ruby has the clauses (`lib/memprof/heap/sentences.rb`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "mechanism", rename_all = "snake_case")]
+pub enum Why {
+    /// Threads or fibers that do not end.
+    Running {
+        /// `threads` or `fibers`; null for one heap, which does not show whether they end.
+        unended: Option<&'static str>,
+        /// The frame in which most of them are.
+        frame: Option<String>,
+        /// Number of them there.
+        count: u64,
+    },
+    /// Threads or fibers that have ended.
+    Ended,
+    /// A block of `at_exit`.
+    AtExit,
+    /// The block of a finalizer.
+    Finalizer,
+    /// Symbols that are never freed.
+    Symbols,
+    /// The receiver of an exception.
+    Receiver,
+    /// A part of a longer String or Array shares all of it.
+    Shared {
+        /// Class of both.
+        class: String,
+    },
+    /// Local variables of evaluations.
+    Binding,
+    /// A singleton class has the methods that its object was given.
+    SingletonMethods,
+    /// A singleton class has the modules that its object was extended with.
+    SingletonModules,
+    /// Each object has a singleton class.
+    SingletonClasses,
+    /// A class has the modules included in it or prepended to it.
+    Ancestors,
+    /// A block captures variables.
+    Block {
+        /// Where it is written.
+        place: String,
+        /// `self` or `local NAME`; null if each captures the one before it.
+        captured: Option<String>,
+    },
+    /// A fiber-local variable of a thread.
+    ThreadLocal {
+        /// Its key.
+        key: String,
+    },
+    /// A thread variable.
+    ThreadVariable {
+        /// Its name.
+        name: String,
+    },
+    /// An instance variable of a thread.
+    ThreadField {
+        /// Its name.
+        name: String,
+    },
+    /// Each is a key of a Hash.
+    Key,
+    /// A Hash retains the capacity for more entries than it has.
+    Capacity {
+        /// Entries of the largest.
+        entries: u64,
+    },
+    /// A String is appended to.
+    Appended,
+    /// Methods, constants or variables are added to a class.
+    Added,
+}
+
+type Clause = fn(&Case<'_>) -> Option<Why>;
 
 /// Maximum bytes of a Hash entry, with its share of the table.
 const ENTRY: u64 = 64;
@@ -38,7 +111,7 @@ const ENTRY: u64 = 64;
 /// Number of nodes above the growing one in which a block can explain it.
 const NEAR: usize = 6;
 
-/// The first clause that applies is used.
+/// The first that applies is used.
 const CLAUSES: [Clause; 16] = [
     threads,
     at_exit,
@@ -58,13 +131,8 @@ const CLAUSES: [Clause; 16] = [
     block_below,
 ];
 
-/// A clause for a growing node: `below` leads from it to where most of its growth is.
-pub(super) fn why(
-    search: &Search<'_>,
-    found: &Growing,
-    below: &[u32],
-    heap: &Heap,
-) -> Option<String> {
+/// The mechanism behind a growing node: `below` leads from it to where most of its growth is.
+pub(super) fn why(search: &Search<'_>, found: &Growing, below: &[u32], heap: &Heap) -> Option<Why> {
     let tree = search.tree;
     let case = Case {
         tree,
@@ -128,89 +196,70 @@ impl Case<'_> {
     }
 }
 
-fn threads(case: &Case<'_>) -> Option<String> {
-    let what = match case.node.nature {
-        Nature::Thread => "threads that do not end",
-        Nature::Fiber => "fibers that do not end",
-        Nature::Ended => return Some("they have ended, and are still referenced".to_owned()),
+fn threads(case: &Case<'_>) -> Option<Why> {
+    let unended = match case.node.nature {
+        Nature::Thread => "threads",
+        Nature::Fiber => "fibers",
+        Nature::Ended => return Some(Why::Ended),
         _ => return None,
     };
-    let frame = case.frame().map(|(frame, count)| match count {
-        1 => format!("one is at {frame}"),
-        _ => format!("{} are at {frame}", thousands(count)),
-    });
-    // A single heap does not show whether they end.
-    match (case.tree.heaps, frame) {
-        (1, frame) => frame,
-        (_, Some(frame)) => Some(format!("{what}; {frame}")),
-        (_, None) => Some(what.to_owned()),
-    }
+    let unended = (case.tree.heaps > 1).then_some(unended);
+    let (frame, count) = case.frame().map_or((None, 0), |(frame, count)| (Some(frame), count));
+    (unended.is_some() || frame.is_some()).then_some(Why::Running { unended, frame, count })
 }
 
-fn at_exit(case: &Case<'_>) -> Option<String> {
-    let known = case.root().ends_with("end_proc");
-    known.then(|| {
-        "at_exit retains its block, and what it captured, until the process ends".to_owned()
-    })
+fn at_exit(case: &Case<'_>) -> Option<Why> {
+    case.root().ends_with("end_proc").then_some(Why::AtExit)
 }
 
-fn finalizer(case: &Case<'_>) -> Option<String> {
+fn finalizer(case: &Case<'_>) -> Option<Why> {
     let of_object = |&node: &u32| (case.link(node), case.label(node)) == (Link::Named, FINALIZER);
     let known = case.root().ends_with("finalizers") || case.above.iter().any(of_object);
-    known.then(|| {
-        "a finalizer retains its block, and what it captured, as long as its object lives"
-            .to_owned()
-    })
+    known.then_some(Why::Finalizer)
 }
 
-fn symbols(case: &Case<'_>) -> Option<String> {
-    let known = case.tree.is_symbol_table(&case.above);
-    known.then(|| "symbols that are never freed, as C code or a method name uses them".to_owned())
+fn symbols(case: &Case<'_>) -> Option<Why> {
+    case.tree.is_symbol_table(&case.above).then_some(Why::Symbols)
 }
 
-fn receiver(case: &Case<'_>) -> Option<String> {
+fn receiver(case: &Case<'_>) -> Option<Why> {
     let known = case.steps().any(|(class, _, label)| label == HIDDEN && class.ends_with("Error"));
-    known.then(|| "an exception retains the object whose method raised it (receiver)".to_owned())
+    known.then_some(Why::Receiver)
 }
 
-fn shared(case: &Case<'_>) -> Option<String> {
+fn shared(case: &Case<'_>) -> Option<Why> {
     let (class, ..) = case.steps().find(|(.., label)| *label == "shared")?;
-    Some(format!("a part of a longer {class} retains all of it (shared)"))
+    Some(Why::Shared { class: class.to_owned() })
 }
 
-fn binding(case: &Case<'_>) -> Option<String> {
+fn binding(case: &Case<'_>) -> Option<Why> {
     // A root has the binding of the main program, which is never evaluated.
     let below = case.above.iter().skip(2);
     let known = below.copied().any(|node| case.class(node) == "Binding");
-    known.then(|| "a Binding retains the local variables of each evaluation".to_owned())
+    known.then_some(Why::Binding)
 }
 
-fn singleton_class(case: &Case<'_>) -> Option<String> {
+fn singleton_class(case: &Case<'_>) -> Option<Why> {
     let singleton = |node: &u32| case.class(*node).starts_with("#<singleton of ");
     if let Some(at) = case.above.iter().position(singleton) {
         let method = |&next: &u32| case.label(next).starts_with('#');
         return Some(match case.above.get(at + 1).is_some_and(method) {
-            true => "a singleton class retains each method that its object was given".to_owned(),
-            false => {
-                "a singleton class retains each module that its object was extended with".to_owned()
-            }
+            true => Why::SingletonMethods,
+            false => Why::SingletonModules,
         });
     }
     // Each class has one.
     let node = *case.above.last()?;
     let is_class = case.node.nature == Nature::Known || case.class(node).starts_with("#<");
     let known = !is_class && case.below.iter().any(singleton);
-    known.then(|| "each has a singleton class of its own, with its methods".to_owned())
+    known.then_some(Why::SingletonClasses)
 }
 
-fn ancestors(case: &Case<'_>) -> Option<String> {
-    let known = case.label(*case.above.last()?) == "super";
-    known.then(|| {
-        "a class retains each module that was prepended to it or included in it".to_owned()
-    })
+fn ancestors(case: &Case<'_>) -> Option<Why> {
+    (case.label(*case.above.last()?) == "super").then_some(Why::Ancestors)
 }
 
-fn block(case: &Case<'_>) -> Option<String> {
+fn block(case: &Case<'_>) -> Option<Why> {
     // A block far above does not explain the growth, and a library's block only explains how the library works.
     let near = &case.above[case.above.len().saturating_sub(NEAR)..];
     let path: Vec<u32> = near.iter().chain(&case.below[1..]).copied().collect();
@@ -223,8 +272,8 @@ fn block(case: &Case<'_>) -> Option<String> {
     let (at, place) = (0..path.len()).find_map(is_cause)?;
     let mut labels = path[at + 1..].iter().map(|&node| case.label(node));
     let captured = labels.find(|label| is_captured(label));
-    let captured = captured.or_else(|| case.node.is_list().then_some("the one before it"))?;
-    Some(format!("the block written at {place} captures {captured}"))
+    let known = captured.is_some() || case.node.is_list();
+    known.then(|| Why::Block { place: place.to_owned(), captured: captured.map(str::to_owned) })
 }
 
 fn is_captured(label: &str) -> bool {
@@ -232,7 +281,7 @@ fn is_captured(label: &str) -> bool {
 }
 
 /// An application block that each of them references, whatever else takes more memory.
-fn block_below(case: &Case<'_>) -> Option<String> {
+fn block_below(case: &Case<'_>) -> Option<Why> {
     let mut open = VecDeque::from([*case.above.last()?]);
     let below = |at: u32| case.search.below[at as usize].iter().copied();
     while let Some(at) = open.pop_front() {
@@ -247,57 +296,49 @@ fn block_below(case: &Case<'_>) -> Option<String> {
             let inner = below(at).flat_map(|at| std::iter::once(at).chain(below(at)));
             let largest =
                 inner.filter(captured).max_by_key(|&at| (case.search.gained(at), Reverse(at)))?;
-            let captured = case.label(largest);
-            return Some(format!("the block written at {place} captures {captured}"));
+            let captured = Some(case.label(largest).to_owned());
+            return Some(Why::Block { place: place.to_owned(), captured });
         }
         open.extend(below(at));
     }
     None
 }
 
-fn thread_local(case: &Case<'_>) -> Option<String> {
+fn thread_local(case: &Case<'_>) -> Option<Why> {
     let local = case.above.iter().find(|&&node| case.link(node) == Link::ThreadLocal);
     if let Some(&local) = local {
-        let key = case.label(local);
-        return Some(format!("the thread lives on, and its local [{key}] is not reset"));
+        return Some(Why::ThreadLocal { key: case.label(local).to_owned() });
     }
     let variable = |&&node: &&u32| case.link(node) == Link::ThreadVariable;
     if let Some(&variable) = case.above.iter().find(variable) {
-        let name = case.label(variable);
-        return Some(format!("the thread lives on, and its variable {name} is not reset"));
+        return Some(Why::ThreadVariable { name: case.label(variable).to_owned() });
     }
     // Or an instance variable that a library has added to it.
     let held = case.above.windows(2).find(|pair| {
         let holder = case.tree.nodes[pair[0] as usize].nature;
         holder == Nature::Thread && case.link(pair[1]) == Link::Variable
     })?;
-    let name = case.label(held[1]);
-    Some(format!("the thread lives on, and its {name} is not reset"))
+    Some(Why::ThreadField { name: case.label(held[1]).to_owned() })
 }
 
-fn key(case: &Case<'_>) -> Option<String> {
+fn key(case: &Case<'_>) -> Option<Why> {
     let node = *case.above.last()?;
     let plain = matches!(case.class(node), "String" | "Symbol" | "Integer");
-    (case.tree.heaps > 1 && case.label(node) == KEY && !plain)
-        .then(|| "each is a key of a Hash that forgets none".to_owned())
+    (case.tree.heaps > 1 && case.label(node) == KEY && !plain).then_some(Why::Key)
 }
 
-fn capacity(case: &Case<'_>) -> Option<String> {
+fn capacity(case: &Case<'_>) -> Option<Why> {
     let (size, object) = case.node.example.filter(|_| case.in_place)?;
     let length = u64::from(*case.heap.lengths().ok()?.get(object as usize)?);
     let class = case.class(*case.above.last()?);
     let spare = length != u64::from(NONE) && length.saturating_mul(ENTRY) * 2 < size;
-    (spare && class == "Hash").then(|| {
-        let entries = thousands(length);
-        format!("a Hash retains the capacity for the most entries that it ever had, and the largest has {entries} entries")
-    })
+    (spare && class == "Hash").then_some(Why::Capacity { entries: length })
 }
 
-fn added(case: &Case<'_>) -> Option<String> {
+fn added(case: &Case<'_>) -> Option<Why> {
     let class = case.tree.names.name(case.node.class);
     let is_class = case.node.nature == Nature::Known || is_nameless_class(class);
-    let why = "methods, constants or variables are added to it";
-    (case.in_place && is_class).then(|| why.to_owned())
+    (case.in_place && is_class).then_some(Why::Added)
 }
 
 /// Whether this is the name of an anonymous class or a singleton class: it cannot be an object's class.
@@ -305,7 +346,7 @@ pub(super) fn is_nameless_class(class: &str) -> bool {
     matches!(class, "#<Class>" | "#<Module>") || class.starts_with("#<Class:")
 }
 
-fn appended(case: &Case<'_>) -> Option<String> {
+fn appended(case: &Case<'_>) -> Option<Why> {
     let class = case.class(*case.above.last()?);
-    (case.in_place && class == "String").then(|| "what is appended to it stays".to_owned())
+    (case.in_place && class == "String").then_some(Why::Appended)
 }

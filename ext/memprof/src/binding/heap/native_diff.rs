@@ -72,8 +72,10 @@ fn ask(
     answer.map_err(|error| of_question(ruby, &error))
 }
 
-fn warnings(native: &NativeDiff) -> Vec<String> {
-    native.diff.warnings().to_vec()
+/// Possible errors of the comparison, in JSON.
+fn warnings(ruby: &Ruby, native: &NativeDiff) -> Result<String, Error> {
+    let warnings = serde_json::to_string(native.diff.warnings());
+    warnings.map_err(|error| Error::new(ruby.exception_runtime_error(), error.to_string()))
 }
 
 /// Objects that are new, gone, kept, or survived until the third heap; `nil` if there is no third.

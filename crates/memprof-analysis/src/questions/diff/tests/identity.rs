@@ -1,6 +1,7 @@
 //! When two objects are the same.
 
 use super::{diff, gone, new};
+use crate::questions::Remark;
 use crate::subset::sample_subsets::{Made, heap, heap_of, made};
 use memprof_dump::record::Kind;
 
@@ -74,7 +75,7 @@ fn a_class_that_got_a_name_is_the_same() {
     assert_eq!((new(&diff), gone(&diff)), (vec![], vec![]));
 }
 
-fn warnings(before: &str, after: &str, tracked: [bool; 2]) -> Vec<String> {
+fn warnings(before: &str, after: &str, tracked: [bool; 2]) -> Vec<Remark> {
     let heap = |header: &str, tracked: bool| {
         let object = made(0x10, "A", &[]);
         heap_of(header, &[], &[if tracked { object.allocated(1, 1) } else { object }])
@@ -90,15 +91,14 @@ fn warns_of_what_makes_it_wrong() {
     };
     let first = header(7, 2, 100);
     assert!(warnings(&first, &header(7, 2, 200), [true, true]).is_empty());
-    let one = |after: &str, tracked: [bool; 2], words: &str| {
-        let warnings = warnings(&first, after, tracked);
-        assert!(warnings.len() == 1 && warnings[0].contains(words), "{warnings:?}");
+    let one = |after: &str, tracked: [bool; 2], limit: Remark| {
+        assert_eq!(warnings(&first, after, tracked), [limit]);
     };
-    one(&header(7, 3, 200), [true, true], "compacted");
-    one(&header(8, 2, 200), [true, true], "two processes");
-    one(&header(7, 2, 50), [true, true], "wrong order");
-    one(&header(7, 2, 200), [false, false], "Memprof.start");
-    one(&header(7, 2, 200), [true, false], "tracking ended");
+    one(&header(7, 3, 200), [true, true], Remark::Compacted);
+    one(&header(8, 2, 200), [true, true], Remark::TwoProcesses);
+    one(&header(7, 2, 50), [true, true], Remark::WrongOrder);
+    one(&header(7, 2, 200), [false, false], Remark::NoGenerations);
+    one(&header(7, 2, 200), [true, false], Remark::TrackingEnded);
     assert!(warnings("{}", "not JSON", [false, true]).is_empty());
-    assert!(warnings("{}", "{\"moved\":true}", [true, true])[0].contains("compacted"));
+    assert_eq!(warnings("{}", "{\"moved\":true}", [true, true]), [Remark::Compacted]);
 }
