@@ -3,8 +3,8 @@
 require "fileutils"
 require "rbconfig"
 
-# Builds the extension as in platform gems: in two libraries, of which the larger knows no Ruby. A gem has it once
-# for all Rubies. It contains the standard library of Rust, so that it needs no third.
+# Builds the extension as in platform gems: in two libraries, of which the larger knows no Ruby. A gem has it
+# once for all Rubies. It contains the standard library of Rust, so that it needs no third.
 module MemprofShared
   extend Rake::DSL
 

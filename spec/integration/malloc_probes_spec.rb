@@ -35,6 +35,7 @@ RSpec.describe "The probes of a recording of malloc" do
       'printf "freed\n"', "delete", "detach")
     skip "gdb can't attach here: #{result.stderr.lines.last}" unless result.stdout.match?(/^\$1 = 2$/) &&
       !result.stderr.include?("ptrace")
-    expect(result.stdout.lines).to include("allocated 3000001, for 3000001\n", "freed\n"), result.stdout + result.stderr
+    expect(result.stdout.lines)
+      .to include("allocated 3000001, for 3000001\n", "freed\n"), result.stdout + result.stderr
   end
 end
