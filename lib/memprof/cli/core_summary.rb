@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require_relative "../../core/writable"
+require_relative "../core/writable"
 
 module Memprof
   module CLI
