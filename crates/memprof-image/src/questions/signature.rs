@@ -27,13 +27,17 @@ impl Signature {
             return word.unwrap_or(Signature::Unknown);
         }
         let container = analysis.container(number);
+        let owner = || analysis.direct_owner(number);
+        // The struct of a T_DATA object may be a node of a list itself, as that of a Thread is.
+        let is_struct = || owner().is_some_and(|object| object.name() == "DATA");
         let role = |wanted: fn(Container) -> bool| {
             container.filter(|container| wanted(*container)).map(Signature::Container)
         };
-        role(|container| !container.begins_with_element())
+        let certain = |wanted: fn(Container) -> bool| role(wanted).filter(|_| !is_struct());
+        certain(|container| !container.begins_with_element())
             .or(word)
-            .or_else(|| role(Container::is_certain))
-            .or_else(|| analysis.direct_owner(number).map(|object| Signature::Ruby(object.name())))
+            .or_else(|| certain(Container::is_certain))
+            .or_else(|| owner().map(|object| Signature::Ruby(object.name())))
             .or_else(|| role(|_| true))
             .unwrap_or(Signature::Unknown)
     }
