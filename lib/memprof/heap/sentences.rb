@@ -12,7 +12,7 @@ module Memprof
       NO_LINES = "Allocation lines are unknown: "
       NO_TEXTS = "Contents of strings are unknown: dump with values: :full or :truncate."
 
-      # What limits an answer.
+      # What limits an answer. Frozen in full, as other Ractors ask, too.
       REMARKS = {
         no_objects: "The dump has no objects.",
         ends_early: "The dump is truncated: objects are missing, and others look like garbage because " \
@@ -47,7 +47,7 @@ module Memprof
         differs: "%{setting} differs: %{before} before, %{after} after.",
         sampled: "Objects were sampled: small changes are noise.",
         incomplete_report: "The report %{report} is incomplete."
-      }.freeze
+      }.each_value(&:freeze).freeze
 
       # Why objects are retained.
       MECHANISMS = {
@@ -78,7 +78,7 @@ module Memprof
                     "unknown" => "call Memprof.start (or require \"memprof/signal\")" },
         setting: { "ruby" => "The Ruby", "sample" => "--sample", "command" => "The command" },
         captured: { nil => "the one before it" }
-      }.freeze
+      }.each_value(&:freeze).freeze
       FRAGMENTED = 10 # percent of the pages
       NOUNS = { "own_objects" => "object", "partial_texts" => "string" }.freeze
       private_constant :REMARKS, :MECHANISMS, :WORDS, :NOUNS, :FRAGMENTED

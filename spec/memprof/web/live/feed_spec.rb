@@ -146,7 +146,9 @@ RSpec.describe Memprof::Web::Live::Feed do
       File.rename("#{path}.IN_PROGRESS", path)
     end
     number = dumps.take
-    writing = eventually("a beginning") { later(0)[:dumps].then { |all| all if all[:unfinished].any? } }
+    writing = eventually("a beginning") do
+      later(0)[:dumps].then { |all| all if all[:unfinished].any? { |dump| dump[:size].positive? } }
+    end
     expect(writing).to eq(complete: [], unfinished: [{ id: number, pid: Process.pid, size: 4 }])
     turn << true
     done = eventually("the dump") { later(0)[:dumps].then { |all| all if all[:complete].any? } }
