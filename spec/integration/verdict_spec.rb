@@ -86,7 +86,7 @@ RSpec.describe "memprof leaks, of several dumps" do
       expect(answer.stdout).to match(/^RSS was \S+ MiB: /) if File.exist?("/proc/self/smaps")
       [["since.json"], ["since.json", "all.memprof"]].each do |files|
         unknown = run_memprof("leaks", *files, chdir: directory)
-        expect([unknown.status.exitstatus, unknown.stdout]).to match([2, /Not known: a dump has no roots/])
+        expect([unknown.status.exitstatus, unknown.stdout]).to match([2, /Not known: a dump lacks roots/])
       end
     end
   end
