@@ -548,10 +548,14 @@ fn advice_on_lines_fits_what_is_loaded() {
     let remarks =
         |things: &[Thing]| verdict(&[heap(&[("vm", &[address(0), address(2)])], things)]).remarks;
     let app = || class(address(0), "App", 0).to("PAGE", address(1));
-    let no_lines = |tracking| [Remark::NoLines { tracking }];
-    assert_eq!(remarks(&[app(), page()]), no_lines(Tracking::Unknown));
+    let unknown = [Remark::NoLines { tracking: Tracking::Unknown }];
+    assert_eq!(remarks(&[app(), page()]), unknown);
     let signal = thing(address(2), Type::MODULE, "Module").named("Memprof::OnSignal");
-    assert_eq!(remarks(&[app(), page(), signal]), no_lines(Tracking::Off));
+    let own = Remark::OwnObjects { count: 1, size: 40 };
+    assert_eq!(
+        remarks(&[app(), page(), signal]),
+        [Remark::NoLines { tracking: Tracking::Off }, own]
+    );
     let tracked = string(address(2), "later").at("app.rb", 1, "", 5);
     assert_eq!(remarks(&[app(), page(), tracked]), [Remark::LinesUnknown]);
     assert_eq!(verdict(&[tenants(20, 30)]).remarks, []);
