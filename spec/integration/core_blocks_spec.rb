@@ -81,9 +81,10 @@ RSpec.describe "The heap of an image with blocks of malloc" do
     expected = freed - (8 * gone)
     expect(blocks.map { |found| found.sum(:size) }.reduce(:-)).to be_within(0.005 * expected).of(expected)
     expect(documents.retained).to be_within(0.02 * expected).of(expected)
-    holder = before.where("class = Array").max_by(&:retained)
-    expect(holder.retained).to be > 0.5 * expected
-    expect(holder.path.to_s).to include("DOCUMENTS")
+    # The Array, or its buffer, if a word that was left looks like the address of that.
+    expect(before.where("class = Array or type = BLOCK").map(&:retained).max).to be > 0.5 * expected
+    arrays = before.where("class = Array and length = 500")
+    expect(arrays.map { |array| array.path.to_s }).to include(/DOCUMENTS/)
   end
 
   it "knows what C code leaked, what Ruby still holds, and which words only look like addresses" do
