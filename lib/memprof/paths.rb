@@ -1,11 +1,9 @@
 # frozen_string_literal: true
 
+require_relative "loading"
 require_relative "printable"
 
 module Memprof
-  autoload :Native, "#{__dir__}/native"
-  private_constant :Native
-
   # Interprets a source file's path: which gem it belongs to, and its short form. The rules for gem and
   # standard library paths are defined in one place (crates/memprof-paths), which also groups profiles.
   module Paths
