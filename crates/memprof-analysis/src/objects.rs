@@ -20,6 +20,8 @@ mod tests;
 pub struct Objects<H> {
     heap: H,
     ids: Arc<Vec<u32>>,
+    /// All objects, so that a filter may also ask for free malloc blocks.
+    whole: bool,
 }
 
 /// How two collections are joined.
@@ -96,7 +98,7 @@ impl Measure {
 impl<H: Deref<Target = Heap> + Clone> Objects<H> {
     /// These nodes.
     pub fn new(heap: H, ids: Vec<u32>) -> Objects<H> {
-        Objects { heap, ids: Arc::new(ids) }
+        Objects { heap, ids: Arc::new(ids), whole: false }
     }
 
     fn with(&self, ids: Vec<u32>) -> Objects<H> {
@@ -111,7 +113,7 @@ impl<H: Deref<Target = Heap> + Clone> Objects<H> {
         let flags = heap.flag_words()?.iter().zip(0..);
         let ids = flags.filter(|(flags, _)| **flags & FOLDED.0 == 0);
         let ids = ids.map(|(_, id)| id).collect();
-        Ok(Objects::new(heap, ids))
+        Ok(Objects { whole: true, ..Objects::new(heap, ids) })
     }
 
     /// The objects that match a filter, in order of address.
@@ -179,6 +181,9 @@ impl<H: Deref<Target = Heap> + Clone> Objects<H> {
     /// # Errors
     /// If the filter is invalid.
     pub fn filter(&self, filter: &str) -> Result<Objects<H>, Error> {
+        if self.whole {
+            return Objects::chosen(self.heap.clone(), filter);
+        }
         let selection = Selection::new(&self.heap, Some(filter))?;
         let ids = self.ids.iter().copied();
         Ok(self.with(ids.filter(|&id| selection.contains(id)).collect()))

@@ -12,6 +12,9 @@ use crate::questions::{Error, Selection, error};
 use memprof_heap::Heap;
 use memprof_heap::graph::BitSet;
 
+const STATE: &str = "a comparison has used malloc blocks only; \
+    for free and cached ones, query the state in each heap";
+
 /// Matching objects of both heaps.
 pub(super) struct Chosen {
     pub before: BitSet,
@@ -32,6 +35,9 @@ impl Chosen {
         query: Option<&str>,
     ) -> Result<Chosen, Error> {
         let query = query.map(error::parse).transpose()?;
+        if query.as_ref().is_some_and(|query| query.fields().contains(Field::State)) {
+            return Err(Error::Question(STATE.to_owned()));
+        }
         let query = query.as_ref().map(Query::expression);
         let mut survived = diff.changes.new.clone();
         match &diff.survived {

@@ -3,6 +3,7 @@ use memprof_heap::Heap;
 use memprof_heap::testing::{Fact, Thing, address, class, heap_of, random, string, thing};
 
 use super::Selection;
+use crate::objects::Objects;
 
 fn found(heap: &Heap, filter: &str) -> Vec<u32> {
     let selection =
@@ -116,7 +117,11 @@ fn finds_free_blocks_only_if_asked_for_states() {
         ("state in (free, cached) or leaked", &[1, 2, 4]),
     ] {
         assert_eq!(found(&heap, filter), ids, "{filter}");
+        let of_all = Objects::all(&heap).expect("in memory").filter(filter).expect("valid");
+        assert_eq!(of_all.ids(), ids, "{filter}");
     }
+    let used = Objects::chosen(&heap, "size > 90").and_then(|used| used.filter("state = free"));
+    assert_eq!(used.map(|used| used.ids().len()).ok(), Some(0));
     assert_eq!(heap.size().ok(), Some(240));
     let states: Vec<(u32, &str)> = heap.free_blocks().collect();
     assert_eq!(states, [(1, "free"), (2, "cached")]);

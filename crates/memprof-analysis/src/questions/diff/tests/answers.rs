@@ -227,5 +227,6 @@ fn rejects_unknown_questions_and_parameters() {
     assert!(error("row", json!({})).contains("no such question"));
     assert!(error("rows", json!({ "by": "colour" })).contains("colour"));
     assert!(error("rows", json!({ "where": "change = old" })).contains("old"));
+    assert!(error("rows", json!({ "where": "state = free" })).contains("in each heap"));
     assert_eq!(diff.answer_to("totals", json!({}))["survived"], Value::Null);
 }
