@@ -68,6 +68,10 @@ RSpec.describe "The agent's sampler", :integration do
     expect(output.lines.map(&:to_f)).to all(be_between(0.5, 2))
   end
 
+  it "starts while each allocation collects garbage" do
+    expect(run("GC.stress = true; started = SAMPLER.start; GC.stress = false; puts started")).to eq("true\n")
+  end
+
   it "survives GC.stress, compaction, threads and a second Ractor" do
     output = run(<<~RUBY, ruby_args: ["-W:no-experimental"])
       SAMPLER.start(budget: 1, share: 0.3)

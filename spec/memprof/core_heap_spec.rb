@@ -139,7 +139,7 @@ RSpec.describe "Objects of Ruby in an image" do
         tags = core.heap.where("class = Tag")
         puts tags.count { |tag| tagged.call(tag.referrers) }
         tags = core.heap(blocks: true).where("class = Tag")
-        puts tags.count { |tag| tag.referrers.any? { |block| tagged.call(block.referrers) } }
+        puts tags.count { |tag| tag.referrers.any? { |referrer| tagged.call([referrer, *referrer.referrers]) } }
       end
     RUBY
     expect(counts.split).to eq(%w[20 20])

@@ -121,9 +121,9 @@ RSpec.describe Memprof::Core do
           end)
       end
     RUBY
-    # Words that a call has left on the stack may look like references: a tenth at most.
-    expect(found["leaked"]["count"]).to be_between(540, 600)
-    expect(found["unreferenced"]["count"]).to be_between(270, 300)
+    # Words that a call has left on the stack or in a slot may look like references: a sixth at most.
+    expect(found["leaked"]["count"]).to be_between(500, 600)
+    expect(found["unreferenced"]["count"]).to be_between(250, 300)
     expect(found["referrers"].flatten).to all(be_between(3100, 3120))
   end
 

@@ -3,14 +3,15 @@
 
 use std::io;
 
-use super::label::Packed;
+use super::label::{Label, Packed};
 use super::{FOLDED, Heap, NONE};
-use crate::graph::Stop;
+use crate::graph::{BitSet, Stop};
 use memprof_dump::record::Kind;
 
 const FIELDS: &str = "fields";
 
-/// Folds these objects into their first referrer, unless it is stopped.
+/// Folds these objects, unless it is stopped: into the referrer that says it is theirs, or else the first. A cache of the VM may
+/// refer to one, too.
 pub(super) fn fold(heap: &mut Heap, stop: Stop<'_>) -> io::Result<()> {
     stop.check()?;
     let is_fields: Vec<bool> = heap
@@ -35,15 +36,23 @@ pub(super) fn fold(heap: &mut Heap, stop: Stop<'_>) -> io::Result<()> {
     let sizes = heap.columns.memsize.get()?;
     let mut memsize: Vec<u64> = (0..heap.objects).map(|id| sizes.get(id)).collect();
     let mut owner = vec![NONE; groups.len()];
+    let is_named = |edge: usize| {
+        let label = labels.get(edge).map(|&label| Packed(label).label());
+        matches!(label, Some(Label::Role(name)) if heap.names.name(name) == FIELDS)
+    };
+    let mut named = BitSet::new(groups.len());
     for node in (0..heap.objects).filter(|&node| !folds(node)) {
         stop.at(node)?;
-        for &target in &targets[row(node)] {
-            if folds(target) && owner[target as usize] == NONE {
+        for edge in row(node).filter(|&edge| folds(targets[edge])) {
+            let target = targets[edge];
+            if is_named(edge) && named.insert(target) || owner[target as usize] == NONE {
                 owner[target as usize] = node;
-                memsize[node as usize] += std::mem::take(&mut memsize[target as usize]);
-                flags[target as usize] |= FOLDED.0;
             }
         }
+    }
+    for fields in (0..heap.objects as usize).filter(|&node| owner[node] != NONE) {
+        memsize[owner[fields] as usize] += std::mem::take(&mut memsize[fields]);
+        flags[fields] |= FOLDED.0;
     }
     let mut rows = Unfolded::default();
     for node in 0..=heap.root() {

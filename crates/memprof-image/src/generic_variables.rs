@@ -1,5 +1,5 @@
-//! The VM's table of instance variables of objects without room for them in their slots, such as Strings or objects of C code (up
-//! to Ruby 3.4). It does not retain the objects: the variables belong to them.
+//! The VM's table of instance variables of objects without room for them in their slots, such as Strings or objects of C code. It
+//! does not retain the objects: the variables belong to them. They are in a block up to Ruby 3.4, then in an internal object.
 //!
 //! The table is an `st_table` whose keys are nearly all objects flagged as members, with the hashes of numbers.
 
@@ -16,17 +16,31 @@ const IN_TABLE: u64 = 1 << 10;
 /// The minimum number of objects to search for the table.
 const FEWEST: usize = 8;
 
-/// Whether the flags of a slot are those of an object in the table.
+/// The type of internal objects with variables (imemo_fields).
+const FIELDS: u64 = 13;
+
+/// Whether the flags of a slot may be those of an internal object with the variables of the object that is its class. Before Ruby
+/// 4.0, those with this number have no class.
+pub fn may_be_fields(flags: u64) -> bool {
+    is_internal(flags) && flags >> 12 & 0xf == FIELDS
+}
+
+/// Whether the flags of a slot are those of an internal object.
+pub fn is_internal(flags: u64) -> bool {
+    ObjectType::of_flags(flags).is_some_and(|kind| kind.name() == "IMEMO")
+}
+
+/// Whether the flags of a slot are those of an object in the table (up to Ruby 3.4).
 pub fn is_in_table(flags: u64) -> bool {
     flags & IN_TABLE != 0 && ObjectType::of_flags(flags).is_some()
 }
 
-/// The table's entries, and the blocks that belong to each object.
+/// The table's entries, and what belongs to each object.
 #[derive(Debug)]
 pub struct Table {
     /// The block.
     pub block: u32,
-    /// The blocks of objects, by their nodes.
+    /// The nodes of the objects' variables, by the objects' nodes.
     pub variables: FxHashMap<u32, u32>,
 }
 
@@ -76,9 +90,7 @@ fn variables(
             return None;
         }
         let value = words.at(entry + 2 * WORD)?;
-        found.extend(
-            node(value).filter(|value| *value < blocks.len() as u32).map(|value| (object, value)),
-        );
+        found.extend(node(value).map(|value| (object, value)));
     }
     Some(found)
 }
@@ -99,6 +111,14 @@ mod tests {
         assert!(is_in_table(string | 1 << 10));
         assert!(!is_in_table(data));
         assert!(!is_in_table(1 << 10));
+    }
+
+    #[test]
+    fn internal_objects_with_variables_have_a_type_of_their_own() {
+        let internal = 26;
+        assert!(may_be_fields(internal | 13 << 12));
+        assert!(!may_be_fields(internal | 12 << 12));
+        assert!(!may_be_fields(5 | 13 << 12));
     }
 
     #[test]

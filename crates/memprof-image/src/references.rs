@@ -43,6 +43,8 @@ pub struct References {
     targets: Vec<u32>,
     /// A bit for each target: set if no reference of the row points to its beginning.
     inner: Vec<u64>,
+    /// Internal objects with the variables of others (Ruby 4.0), by the nodes of these.
+    fields: FxHashMap<u32, u32>,
     /// References from outside, by node; only the first of each kind.
     pub anchor_points: Vec<AnchorPoint>,
 }
@@ -73,13 +75,14 @@ impl References {
             offsets: Vec::with_capacity(nodes as usize + 1),
             targets: Vec::new(),
             inner: Vec::new(),
+            fields: FxHashMap::default(),
             anchor_points: Vec::new(),
         };
         references.offsets.push(0);
         references.of_blocks(image, blocks, ruby);
         let (strings, with_variables) = references.of_slots(image, blocks, ruby);
         references.weaken_tables(image, blocks, ruby, &strings);
-        references.give_variables(image, blocks, ruby, &with_variables);
+        references.give_variables(image, blocks, ruby, with_variables);
         references.of_anchors(image, blocks, ruby, map);
         references
     }
@@ -94,6 +97,12 @@ impl References {
     pub fn edges(&self, node: u32) -> impl Iterator<Item = (u32, bool)> + '_ {
         let row = self.offsets[node as usize] as usize..self.offsets[node as usize + 1] as usize;
         row.map(|edge| (self.targets[edge], self.inner[edge / 64] >> (edge % 64) & 1 == 1))
+    }
+
+    /// The internal object with the variables of an object (Ruby 4.0).
+    #[must_use]
+    pub fn fields_of(&self, node: u32) -> Option<u32> {
+        self.fields.get(&node).copied()
     }
 
     /// The number of blocks and slots.
@@ -166,7 +175,10 @@ impl References {
                 }
                 if let Some(flags) = flags.filter(|flags| ObjectType::of_flags(*flags).is_some()) {
                     let word = |at| pieces.word(at);
-                    let content = slot_content::range(slot, page.slot_size, flags, word);
+                    let mut content = slot_content::range(slot, page.slot_size, flags, word);
+                    if self.learn_fields(image, blocks, ruby, (node, slot, flags)) {
+                        content.start += WORD;
+                    }
                     let row = pieces.words(content.start, content.end);
                     self.row(blocks, ruby, node, false, row);
                 }
@@ -177,38 +189,72 @@ impl References {
         (strings, with_variables)
     }
 
+    /// Whether a slot's object has the variables of the object that is its class.
+    fn learn_fields(
+        &mut self,
+        image: &Image,
+        blocks: &Blocks,
+        ruby: &RubyPages,
+        (node, slot, flags): (u32, u64, u64),
+    ) -> bool {
+        if !generic_variables::may_be_fields(flags) {
+            return false;
+        }
+        let owner = image.word(slot + WORD).and_then(|address| {
+            let owner = self.node_at(blocks, ruby, address)?;
+            let flags = image.word(address)?;
+            let is_object = self.node(ruby, owner) == Node::Slot(address)
+                && ObjectType::of_flags(flags).is_some()
+                && !generic_variables::is_internal(flags);
+            is_object.then_some(owner)
+        });
+        self.fields.extend(owner.map(|owner| (owner, node)));
+        owner.is_some()
+    }
+
     /// Makes objects reference their variables, in place of the table.
     fn give_variables(
         &mut self,
         image: &Image,
         blocks: &Blocks,
         ruby: &RubyPages,
-        objects: &BitSet,
+        mut objects: BitSet,
     ) {
+        // The slots of classes and of some others reference theirs.
+        let graph = self.graph();
+        let fields = self.fields.iter().map(|(owner, fields)| (*owner, *fields));
+        let elsewhere: Vec<(u32, u32)> =
+            fields.filter(|(owner, fields)| !graph.row(*owner).contains(fields)).collect();
+        for (owner, _) in &elsewhere {
+            objects.insert(*owner);
+        }
         let node = |address| self.node_at(blocks, ruby, address);
-        let table = generic_variables::table(image, &self.graph(), blocks, objects, node);
-        let Some(table) = table else {
+        let table = generic_variables::table(image, &graph, blocks, &objects, node);
+        let (table, mut variables) =
+            table.map_or_else(Default::default, |table| (Some(table.block), table.variables));
+        variables.extend(elsewhere);
+        if variables.is_empty() {
             return;
-        };
+        }
         // From the end on, so that edges still to be moved are not overwritten.
-        let mut free = self.targets.len() + table.variables.len();
+        let mut free = self.targets.len() + variables.len();
         if free > MAX_EDGES {
             return;
         }
         self.targets.resize(free, 0);
         self.inner.resize(free.div_ceil(64), 0);
-        let given: FxHashSet<u32> = table.variables.values().copied().collect();
+        let given: FxHashSet<u32> = variables.values().copied().collect();
         for node in (0..self.nodes()).rev() {
             let (start, end) = (self.offsets[node as usize], self.offsets[node as usize + 1]);
             self.offsets[node as usize + 1] = free as u32;
-            if let Some(variables) = table.variables.get(&node) {
+            if let Some(variables) = variables.get(&node) {
                 free -= 1;
                 self.put(free, *variables, false);
             }
             for edge in (start as usize..end as usize).rev() {
                 let target = self.targets[edge];
                 let is_others = target >= self.blocks || given.contains(&target);
-                if node != table.block || !is_others {
+                if table != Some(node) || !is_others {
                     free -= 1;
                     self.put(free, target, self.is_inner(edge));
                 }

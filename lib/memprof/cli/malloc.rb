@@ -222,8 +222,7 @@ module Memprof
       def preload(command)
         load_library
         MallocPreload.environment or
-          raise UsageError, "#{command} is not a Ruby program and cannot be recorded: " \
-            "this Ruby has no libruby to preload (it was built without --enable-shared)"
+          raise UsageError, "#{command} is not a Ruby program and cannot be recorded: #{MallocPreload::MISSING}"
       end
     end
   end

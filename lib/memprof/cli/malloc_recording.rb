@@ -38,7 +38,9 @@ module Memprof
       # Without a libruby to preload, only the Ruby processes that the command starts are recorded.
       def preload
         load_library
-        MallocPreload.environment.to_h
+        environment = MallocPreload.environment
+        @preloaded = !environment.nil?
+        environment.to_h
       end
 
       # A program other than Ruby may start one, so it leaves FILE to that.
@@ -66,10 +68,15 @@ module Memprof
 
       def report_result(path, others)
         all = [path, *others].select { |one| File.exist?(one) }
-        return @terminal.warn("no recording: no process wrote one") if all.empty?
+        return report_none if all.empty?
 
         @terminal.warn("also recorded: #{list(path, others)}") if others.any?
         @terminal.hint("Next: memprof malloc #{Suggestion.word(shown(path, most_telling(all)))}")
+      end
+
+      def report_none
+        why = "; #{MallocPreload::MISSING}" if @preloaded == false
+        @terminal.warn("no recording: no process wrote one#{why}")
       end
 
       # The first, unless another one is far larger.
@@ -117,6 +124,8 @@ module Memprof
     # Preloads memprof's extension into a program other than Ruby, so that it records its malloc. The
     # extension needs libruby to be loaded, though it calls nothing in it there.
     module MallocPreload
+      MISSING = "this Ruby has no libruby to preload (it was built without --enable-shared)"
+
       class << self
         # The environment for the program; nil if this Ruby has no libruby to preload, as it was built without
         # --enable-shared.

@@ -1,7 +1,9 @@
 //! Malformed dumps.
 
 use super::{Heap, Options, read};
+use crate::testing::{heap_of, thing};
 use crate::{FOLDED, NONE};
+use memprof_dump::record::Kind;
 
 fn heap(lines: &[&str]) -> Heap {
     read(lines.join("\n").as_bytes())
@@ -89,6 +91,24 @@ fn variables_that_have_an_object_of_their_own_belong_to_their_owner() {
     assert_eq!(heap.flag_words().expect("flags")[1] & FOLDED.0, FOLDED.0);
     assert_eq!(heap.steps().expect("steps")[1], NONE);
     assert_eq!(heap.retained().expect("sizes").get(0), 200);
+}
+
+#[test]
+fn variables_belong_to_who_says_so_though_a_cache_refers_to_them_first() {
+    let heap = heap_of(
+        "{}",
+        &[("vm", &[0x1000, 0x2000])],
+        &[
+            thing(0x1000, Kind::DATA, "").to("", 0x3000),
+            thing(0x2000, Kind::STRING, "").size(40).to("fields", 0x3000),
+            thing(0x3000, Kind::IMEMO, "").named("fields").size(80).to("@tag", 0x4000),
+            thing(0x4000, Kind::STRING, "").size(40),
+        ],
+    );
+    let classes = heap.group_classes();
+    let graph = heap.graph(&classes).expect("a graph");
+    assert_eq!((graph.row(0), graph.row(1)), (&[2][..], &[3][..]));
+    assert_eq!(heap.memsizes().expect("sizes").get(1), 120);
 }
 
 #[test]

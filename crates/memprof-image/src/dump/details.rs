@@ -115,8 +115,12 @@ impl<W: Writer> Dump<'_, '_, W> {
             Kind::IMEMO => {
                 let number = object.flags >> 12 & 0xf;
                 let name = IMEMOS.get(number as usize);
-                let other = || format!("imemo {number}");
-                let name = name.map_or_else(other, |name| (*name).to_owned());
+                let references = heap.analysis.references();
+                let owner = heap.slot(object.class).map(|(owner, _)| owner);
+                let name = match owner.and_then(|owner| references.fields_of(owner)) {
+                    Some(fields) if fields == object.node => "fields".to_owned(),
+                    _ => name.map_or_else(|| format!("imemo {number}"), |name| (*name).to_owned()),
+                };
                 Detail::Imemo {
                     name: self.tables.intern(&name),
                     mid: None,

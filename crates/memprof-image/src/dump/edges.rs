@@ -154,12 +154,19 @@ impl<W: Writer> Dump<'_, '_, W> {
         Ok(())
     }
 
-    /// The block with instance variables of an object whose contents are read exactly. For others it is one of the words found.
+    /// The block or internal object with instance variables of an object whose contents are read exactly. For others it is one of
+    /// the words found.
     fn generic_variables(&mut self, object: &Object) -> io::Result<()> {
+        let heap = self.heap;
+        if let Some(fields) = heap.analysis.references().fields_of(object.node) {
+            let label = Label::Role(self.tables.intern("fields"));
+            let edge = plain(label, Value::Address(heap.address(fields)));
+            let edge = exact(heap, object).map(|_| edge);
+            return self.pass(&Vec::from_iter(edge));
+        }
         if !is_in_table(object.flags) {
             return Ok(());
         }
-        let heap = self.heap;
         let Some(contents) = exact(heap, object) else {
             return Ok(());
         };

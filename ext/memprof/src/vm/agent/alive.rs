@@ -101,6 +101,8 @@ pub fn prepare() -> Result<(), String> {
         let anchor = anchor.map_err(|raised| raised.to_string())?;
         ANCHOR.get_or_init(|| anchor);
     }
+    // SAFETY: called with the GVL, before the hook can be called in a GC, where interning would allocate: the VM interns its names.
+    protect(|| unsafe { is_marked(rb_sys::rb_cObject) }).map_err(|raised| raised.to_string())?;
     let known = symbols.marked_object_p.is_some()
         || (cfg!(not(ruby_gte_4_0)) && symbols.gc_flags.is_some())
         || (cfg!(ruby_gte_4_0) && symbols.gc_metadata.is_some());
@@ -125,7 +127,7 @@ unsafe fn is_marked(object: VALUE) -> bool {
     let symbols = symbols();
     let marked = MARKED.get().copied().unwrap_or_default();
     // SAFETY: guaranteed by the caller. The functions only read the object's bits: they have interned their names in
-    // `verify`, and the answers of the last one are in a static array that ends with a name of 0.
+    // `prepare`, and the answers of the last one are in a static array that ends with a name of 0.
     unsafe {
         if let Some(marked_object_p) = symbols.marked_object_p {
             return marked_object_p(object) != 0;
@@ -229,8 +231,6 @@ pub fn expect(alive: &[VALUE], dead: &[VALUE]) {
     let (Ok(alive), Ok(dead)) = (alive.try_into(), dead.try_into()) else {
         return;
     };
-    // SAFETY: called with the GVL, outside a GC. Makes the VM intern the names.
-    unsafe { is_marked(rb_sys::rb_cObject) };
     PROBE.set(Some(Probe { alive, dead, result: None }));
 }
 
