@@ -425,8 +425,7 @@ fn ends_of_tables(image: &Image, blocks: &Blocks, ruby: &RubyPages) -> FxHashMap
     const IN_SLOT: u64 = 3 * WORD;
     for page in ruby.pages.iter().filter(|page| page.slot_size >= IN_SLOT + st_table::SIZE) {
         for slot in page.each_slot() {
-            let is_hash = ObjectType::of_flags(pieces.word(slot).unwrap_or(0));
-            if is_hash.is_some_and(|object| object.name() == "HASH") {
+            if pieces.word(slot).is_some_and(slot_content::has_table) {
                 add(pieces.st_table(slot + IN_SLOT));
             }
         }

@@ -21,6 +21,11 @@ const HASH_TABLE: u64 = 1 << (USER + 3);
 const HASH_BOUND: u32 = USER + 8;
 const HASH_BOUND_MASK: u64 = 0xf;
 
+/// Whether the flags of a slot are those of a Hash with a table; since Ruby 3.3 it is in the slot.
+pub fn has_table(flags: u64) -> bool {
+    flags & HASH_TABLE != 0 && ObjectType::of_flags(flags).is_some_and(|kind| kind.name() == "HASH")
+}
+
 /// The range of a slot used by its object. `word` reads memory.
 pub fn range(
     slot: u64,
