@@ -6,7 +6,7 @@ require_relative "support"
 require_relative "support/peers"
 require "tmpdir"
 
-REQUESTS = Bench.size(600, 5)
+REQUESTS = Bench.size(1_500, 5)
 ROUNDS = Bench.size(7, 1)
 LEVELS = 20
 LIB = File.expand_path("../lib", __dir__)

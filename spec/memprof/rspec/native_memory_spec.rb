@@ -72,7 +72,7 @@ RSpec.describe "Matchers of native memory" do
     RUBY
       \Aexpected block not to leak more than 64.0 KiB of native memory over 20 runs, but 1[45]\d\.\d KiB leaked
        Leaked Bytes\/run Allocated at
-       1[45]\d\.\d KiB [78]\.\d KiB (?:\(garbage collection\)|\S*libc\.so\S* \S+)
+       1[45]\d\.\d KiB [78]\.\d KiB (?:\(garbage collection\)|\S*libc\.so[^\n]+)
       expected block not to leak more than 64.0 KiB of native memory over 20 runs, but 1[45]\d\.\d KiB leaked
        Leaked Bytes\/run Allocated at
        1[45]\d\.\d KiB [78]\.\d KiB -e:14
