@@ -222,7 +222,8 @@ module Memprof
       def preload(command)
         load_library
         MallocPreload.environment or
-          raise UsageError, "#{command} is not a Ruby program and cannot be recorded: #{MallocPreload::MISSING}"
+          raise UsageError,
+            "#{command} is not a Ruby program and cannot be recorded: #{MallocPreload::MISSING}"
       end
     end
   end
