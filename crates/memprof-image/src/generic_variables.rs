@@ -20,9 +20,10 @@ const FEWEST: usize = 8;
 const FIELDS: u64 = 13;
 
 /// Whether the flags of a slot may be those of an internal object with the variables of the object that is its class. Before Ruby
-/// 4.0, those with this number have no class.
+/// 4.0, objects with this number are caches of constants, which have no shape.
 pub fn may_be_fields(flags: u64) -> bool {
-    is_internal(flags) && flags >> 12 & 0xf == FIELDS
+    let shape = flags >> 32;
+    is_internal(flags) && flags >> 12 & 0xf == FIELDS && shape != 0
 }
 
 /// Whether the flags of a slot are those of an internal object.
@@ -116,9 +117,11 @@ mod tests {
     #[test]
     fn internal_objects_with_variables_have_a_type_of_their_own() {
         let internal = 26;
-        assert!(may_be_fields(internal | 13 << 12));
-        assert!(!may_be_fields(internal | 12 << 12));
-        assert!(!may_be_fields(5 | 13 << 12));
+        let shape = 7 << 32;
+        assert!(may_be_fields(internal | 13 << 12 | shape));
+        assert!(!may_be_fields(internal | 13 << 12));
+        assert!(!may_be_fields(internal | 12 << 12 | shape));
+        assert!(!may_be_fields(5 | 13 << 12 | shape));
     }
 
     #[test]
