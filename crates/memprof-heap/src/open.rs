@@ -1,7 +1,7 @@
 //! Opens a heap from its index or from the dump.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Seek};
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -206,7 +206,6 @@ fn built(
     };
     // The index serves openings with any options.
     let with_all_roots = Options { ignore_stack_roots: false, ..*options };
-    let mut again = dump.try_clone()?;
     let result = index::begin(&mut file)
         .and_then(|()| linked(Box::new(dump), Some(path), file, options))
         .and_then(|(heap, file)| Ok((heap.computed(&with_all_roots)?, file)));
@@ -217,9 +216,9 @@ fn built(
             if !is_full(&error) {
                 return Err(error);
             }
-            // The texts may fit into the directory of temporary files.
-            again.rewind()?;
-            return Heap::read(Box::new(again), Some(path), options);
+            // The texts may fit into the directory of temporary files. The file is opened anew, as a thread that reads ahead may
+            // still move the position of the first one.
+            return Heap::read(Box::new(File::open(path)?), Some(path), options);
         }
     };
     // A dump truncated before its first object is not worth an index.
