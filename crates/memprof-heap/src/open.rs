@@ -216,8 +216,8 @@ fn built(
             if !is_full(&error) {
                 return Err(error);
             }
-            // The texts may fit into the directory of temporary files. The file is opened anew, as a thread that reads ahead may
-            // still move the position of the first one.
+            // The texts may fit into the directory of temporary files. The dump is opened again: a thread that reads ahead may still
+            // move the position of the first file.
             return Heap::read(Box::new(File::open(path)?), Some(path), options);
         }
     };
