@@ -183,14 +183,8 @@ module Memprof
         [:process, "Process", :name, "name or number of the process"]
       ],
       "Core files" => [
-        [:block, "Block", :address, "address of the block of malloc"],
-        [:step, "Block or object", :name, "block of malloc or object of Ruby"],
-        [:state, "State", :name, "state of the block or file"],
+        [:state, "State", :name, "state of the file"],
         [:each, "Each", :bytes, "size of each block"],
-        [:like, "Like", :name, "what the contents of the block look like"],
-        [:owner, "Belongs to", :name, "object or block that references it"],
-        [:head, "Begins with", :name, "first bytes of the block"],
-        [:common, "What they have in common", :name, "size, class or contents of the blocks"],
         [:block_bytes, "In blocks", :bytes, "memory in blocks of malloc that the objects own"],
         [:slot_bytes, "In slots", :bytes, "memory in slots of Ruby's heap"],
         [:arena_size, "From the system", :bytes, "memory that the arena got from the system"],

@@ -225,30 +225,6 @@ module Memprof
       self
     end
 
-    # The largest blocks of a set, largest first, with the same keys as in {#each}.
-    #
-    # @param set (see #count)
-    # @param limit [Integer] number of blocks
-    # @param offset [Integer] number of blocks to skip
-    # @param restrictions (see #count)
-    # @return [Array<Hash{Symbol => Object}>]
-    # @raise (see #count)
-    # @example
-    #   Memprof::Core.of { |core| core.largest(:used, limit: 1).map { |block| block[:size] } }
-    def largest(set = :used, limit: 10, offset: 0, **restrictions)
-      ask(:list, selection: selection(set, restrictions), limit: limit, offset: offset, sort: :size)[:blocks]
-    end
-
-    # The referrers of a block or an object (`:incoming`) and what it references (`:outgoing`): blocks and
-    # objects, like the steps of {#explain}; and their numbers (`:incoming_count`, `:outgoing_count`).
-    #
-    # @param address (see #describe)
-    # @param limit [Integer] of each
-    # @return [Hash{Symbol => Object}]
-    # @example
-    #   Memprof::Core.of { |core| core.references("0x55d90dacc010")[:incoming_count] }
-    def references(address, limit: 25) = ask(:references, address: address(address), limit: limit)
-
     # An address: `:place` (`block`, `object`, `ruby_page`, `stack`, `static`, `external`, `constant`,
     # `unmapped`) and what is known of that; for a block `:start`, `:size`, `:kind`, `:signature`, `:state`
     # (`anchored`, `garbage`, `leaked`, `unreferenced`) and `:owner`, the Ruby object that owns it, with its

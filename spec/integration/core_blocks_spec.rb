@@ -187,6 +187,7 @@ RSpec.describe "The heap of an image with blocks of malloc" do
     top = run_memprof("top", "--blocks", "--limit", "3", core)
     expect([top.stderr[/^memprof:.*/], top.status.exitstatus]).to eq([nil, 0])
     expect(top.stdout).to match(/10\.\d MiB.*Array/)
+    expect(top.stdout + top.stderr).to include("memprof show --blocks #{core} 0x")
     rows = run_memprof("histogram", "--blocks", "--by", "type", "--json", core).stdout
     block = JSON.parse(rows)["rows"].find { |row| row["key"] == "block" }
     expect(block["size"]).to be > 200 * 54_321
@@ -196,6 +197,23 @@ RSpec.describe "The heap of an image with blocks of malloc" do
     verbs = [%w[stats], %w[leaks], %w[tree], %w[dups], %w[slots], ["path", "--where", "size > 50000"]]
     taken = verbs.to_h { |words| [words.first, run_memprof(*words, "--blocks", core).status.exitstatus] }
     expect(taken.values).to all(eq(0)), taken.inspect
+  end
+
+  it "says so where only one of two heaps has them" do
+    found = facts(<<~'RUBY', prelude)
+      blocks do |heap, core|
+        plain = core.heap
+        puts JSON.generate(
+          warnings: [plain.diff(heap), heap.diff(heap)].map(&:warnings),
+          remarks: [[plain, heap], [heap, heap]].map do |heaps|
+            heaps.inject(Memprof::Heap::Verdict.new) { |verdict, one| verdict.add(one) }.answer[:remarks]
+          end)
+      end
+    RUBY
+    differ = include(start_with("Only some of the dumps have the blocks of malloc"))
+    expect(found["warnings"].first).to differ
+    expect(found["remarks"].first).to differ
+    expect(found.values.map(&:last)).to all(satisfy { |texts| texts.grep(/blocks/).empty? })
   end
 
   it "shows in dumps what C code loses more and more of" do

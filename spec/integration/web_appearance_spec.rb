@@ -24,7 +24,7 @@ RSpec.describe "the pages of memprof web in a browser" do
     /tracked/1 /tracked/1/flame /tracked/1/flame?own=yes
     /malloc/1 /malloc/1?from=0.1 /malloc/1/flame /malloc/1/flame?vm=yes /boots/1 /boots/1?min=0 /boots/1/flame
   ]
-  cores = %w[/ /blocks /blocks/list?set=leaked /blocks/list?set=owned&like=%25RubyString /blocks/at/0x1]
+  cores = %w[/ /blocks /objects?where=leaked /objects/0x1]
   live = %w[/live /live/requests /live/requests/1 /live/memory /live/agent]
   # What only leads elsewhere, or is a file.
   elsewhere = %w[Home LiveDump LiveRequestsFile RecordingList TraceList TrackedList BootList]
@@ -103,9 +103,9 @@ RSpec.describe "the pages of memprof web in a browser" do
       skip "gcore may not trace" unless core
       web = WebProcess.new("--token", WebStage::TOKEN, core, chdir: directory)
       @tab.go("#{web.origin}/?token=#{WebStage::TOKEN}")
-      @tab.go("#{web.origin}/heaps/1/blocks/list?set=leaked")
-      one = linked(%r{/blocks/at/})
-      pages = cores.map { |path| path == "/blocks/at/0x1" ? one : "/heaps/1#{path}" }
+      @tab.go("#{web.origin}/heaps/1/objects?where=leaked")
+      one = linked(%r{/objects/0x})
+      pages = cores.map { |path| path == "/objects/0x1" ? one : "/heaps/1#{path}" }
       expect(wrong(pages.map { |path| web.origin + path }, contrast)).to eq({})
     ensure
       web&.stop

@@ -308,7 +308,7 @@ module Memprof
           "web #{HEAPS}" => "ignore references found only by conservative stack scanning"),
         flag("--no-index", ON, "web #{HEAPS}" => "do not write an index file beside FILE"),
         flag("--blocks", ON,
-          "web convert #{HEAPS}" => "with a core file: include malloc blocks as objects",
+          "convert #{HEAPS}" => "with a core file: include malloc blocks as objects",
           "dump" => "include malloc blocks as objects"),
 
         # The server for language models.

@@ -9,6 +9,8 @@ module Memprof
     class HeapCommand < Command
       WIDEST = 80 # characters of a line that suggests a command
       ADDRESS = /\A(?:0x)?\h{1,16}\z/i
+      # Options that decide which objects and references a dump has.
+      READING = %i[blocks ignore_stack_roots].freeze
 
       # Numbers of an incomplete dump are not those of the heap.
       def start(arguments)
@@ -96,12 +98,20 @@ module Memprof
         gone = steps.flatten.any? { |word| word == "-" || File.pipe?(word) }
         return if output_format != :text || steps.empty? || gone
 
-        commands = steps.map { |words, _| "memprof #{words.map { |word| Suggestion.word(word) }.join(" ")}" }
+        commands = steps.map do |words, _|
+          "memprof #{as_read(words).map { |word| Suggestion.word(word) }.join(" ")}"
+        end
         width = commands.map(&:length).max
         beside = steps.zip(commands).map { |(_, purpose), command| "  #{command.ljust(width)}  #{purpose}" }
         above = steps.zip(commands).map { |(_, purpose), command| "  #{purpose}:\n    #{command}" }
         lines = beside.all? { |line| line.length <= WIDEST } ? beside : above
         @terminal.hint("\nNext:\n#{lines.join("\n")}")
+      end
+
+      # A command with the options by which this one has read the dump.
+      def as_read((verb, *words))
+        options = Flags.of(verb).map(&:key) & READING & @options.select { |_, value| value }.keys
+        [verb, *options.map { |name| "--#{name.to_s.tr("_", "-")}" }, *words]
       end
 
       def address(text)

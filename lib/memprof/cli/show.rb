@@ -74,7 +74,7 @@ module Memprof
 
       def held_by(page, answer)
         if answer[:unreachable]
-          page.paragraph("Unreachable from the roots: garbage not collected yet.")
+          page.paragraph(Heap::Sentences.unreachable(answer))
         else
           page.listing(Objects.path(answer[:path]),
             heading: "Path from a GC root: #{Wording.phrase(answer[:path][:phrase])}")

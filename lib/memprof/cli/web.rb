@@ -88,10 +88,7 @@ module Memprof
         kind = FileKind.of(file)
         return heaps.records.add(file, kind) unless [nil, :heap, :core].include?(kind)
 
-        blocks = @options.slice(:blocks)
-        raise UsageError, "--blocks needs core files, not #{file}" if blocks[:blocks] && kind != :core
-
-        heaps.add(file, **reading, **blocks)
+        heaps.add(file, **reading)
       end
 
       # Waits for a signal outside the trap handler, where locks can't be taken.

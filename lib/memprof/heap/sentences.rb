@@ -40,6 +40,8 @@ module Memprof
         tracking_ended: "The later dump has no generations: tracking ended in between, and all tracked " \
           "objects count as gone.",
         two_processes: "The dumps are from two processes, whose addresses mean different objects.",
+        blocks_differ: "Only some of the dumps have the blocks of malloc (--blocks). There objects count " \
+          "without their contents, and each block counts as new or gone.",
         compacted: "The heap was compacted in between: an object that moved counts as gone and as new.",
         wrong_order: "The dumps are in the wrong order: the first was written after the second.",
         truncated: "The dump is truncated: what its missing part retains is not counted.",
@@ -98,6 +100,17 @@ module Memprof
         def remark(fields)
           name = fields.fetch(:remark)
           fill(REMARKS.fetch(name.to_sym), fields, NOUNS.fetch(name, fields[:unit]))
+        end
+
+        # Why no root reaches an object.
+        def unreachable(object)
+          case object[:leaked]
+          when nil then "Unreachable from the roots: garbage not collected yet."
+          when true then "Leaked by C code: nothing reachable references it, and no garbage of Ruby either."
+          else
+            free = object[:facts].to_h.key?("state")
+            free ? "A free block of malloc." : "Only garbage of Ruby references it: the next GC frees both."
+          end
         end
 
         private

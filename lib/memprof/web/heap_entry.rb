@@ -76,12 +76,13 @@ module Memprof
         def core = @reading.synchronize { @core ||= Core.open(@path) }
 
         # The result of a method of the core file, also cached.
-        def core_answer(method, *arguments, **parameters)
+        def core_answer(method)
           asked = core
-          @answers.fetch([asked, method, arguments, parameters]) do
-            asked.public_send(method, *arguments, **parameters)
-          end
+          @answers.fetch([asked, method]) { asked.public_send(method) }
         end
+
+        # Whether blocks of malloc are objects of the open heap, as with `--blocks` in a terminal.
+        def blocks? = @has_blocks == true
 
         # Opens it in the background.
         def prepare(&opened)
@@ -187,9 +188,14 @@ module Memprof
           core? ? heap_of(core, &progress) : Memprof::Heap.open(@path, **@options, &progress)
         end
 
-        # Errors of the heap do not name the file.
+        # With the blocks of malloc, unless they are unknown. Errors of the heap do not name the file.
         def heap_of(core, &progress)
-          core.heap(**@options.slice(:ignore_stack_roots, :blocks), &progress)
+          options = @options.slice(:ignore_stack_roots)
+          begin
+            core.heap(blocks: true, **options, &progress).tap { @has_blocks = true }
+          rescue Unsupported
+            core.heap(**options, &progress)
+          end
         rescue Error => e
           raise e.class, "cannot read #{@path}: #{e.message}", cause: nil
         end

@@ -18,7 +18,10 @@ module Memprof
 
       private
 
-      def command_line(verb, *arguments, **options) = super(verb, entry.file, arguments: arguments, **options)
+      def command_line(verb, *arguments, **options)
+        options = { blocks: true, **options } if entry.blocks?
+        super(verb, entry.file, arguments: arguments, **options)
+      end
 
       # Asks the heap a question. For parameters that are nil, the question's default applies.
       def ask(question, **parameters)

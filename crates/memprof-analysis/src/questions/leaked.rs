@@ -8,7 +8,7 @@ use memprof_heap::graph::{BitSet, reachable};
 use memprof_heap::{FREE, Heap};
 
 /// Whether the heap was dumped with its blocks.
-pub(super) fn has_blocks(heap: &Heap) -> bool {
+pub(crate) fn has_blocks(heap: &Heap) -> bool {
     let header = process_facts::header(heap);
     header.get("blocks").and_then(serde_json::Value::as_bool) == Some(true)
 }

@@ -4,10 +4,11 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use super::describe::{Described, Describer, Named};
+use super::leaked::leaked;
 use super::path::{self, Path};
 use super::{Error, Limit};
 use crate::order;
-use memprof_dump::record::Value;
+use memprof_dump::record::{Kind, Value};
 use memprof_heap::graph;
 use memprof_heap::{Heap, Known, NONE};
 
@@ -89,6 +90,9 @@ pub struct Answer {
     pub retains: Vec<Held>,
     /// No root reaches it: garbage that was not yet freed.
     pub unreachable: bool,
+    /// Of a block of malloc that no root reaches: whether C code leaked it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leaked: Option<bool>,
 }
 
 /// Maximum number of dominators shown.
@@ -125,6 +129,7 @@ impl Question {
         let dominators = heap.dominators()?;
         let above = dominators.ancestors(node).filter(|&node| node != heap.root()).take(ABOVE);
         let nodes = path::to(heap, node)?;
+        let is_lost_block = nodes.is_empty() && heap.kind(node)? == Some(Kind::BLOCK);
         Ok(Answer {
             slot_size: heap.slot_size(node),
             length: facts.and_then(|facts| facts.length),
@@ -157,6 +162,10 @@ impl Question {
                 .collect(),
             referrers_count: referrers.len(),
             unreachable: nodes.is_empty(),
+            leaked: match is_lost_block {
+                true => leaked(heap, |id| dominators.reaches(id))?.map(|set| set.contains(node)),
+                false => None,
+            },
             path: path::described(&describer, &nodes),
             dominators: above.map(|node| describer.describe(node)).collect(),
             retains: held(heap, node, limit)?,

@@ -75,6 +75,8 @@ pub enum Remark {
     TrackingEnded,
     /// The dumps are from two processes.
     TwoProcesses,
+    /// Only some of the dumps have the blocks of malloc.
+    BlocksDiffer,
     /// The heap was compacted between the dumps.
     Compacted,
     /// The first dump was written after the second.

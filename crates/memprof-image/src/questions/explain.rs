@@ -49,7 +49,7 @@ struct Origin {
 
 /// A block or an object.
 #[derive(Serialize)]
-pub(super) struct Step {
+struct Step {
     address: Address,
     #[serde(flatten)]
     place: Place,
@@ -185,7 +185,7 @@ fn origin(analysis: &Analysis, point: AnchorPoint) -> Origin {
     }
 }
 
-pub(super) fn step(analysis: &Analysis, node: u32) -> Step {
+fn step(analysis: &Analysis, node: u32) -> Step {
     let block = analysis.block(node).map(|block| block.address);
     let address = block.or_else(|| slot(analysis, node)).unwrap_or(0);
     Step { address: Address(address), place: describe::place(analysis, address), label: None }

@@ -1,7 +1,5 @@
 //! Lists the blocks of a set.
 
-use std::cmp::Reverse;
-
 use serde::{Deserialize, Serialize};
 
 use super::allocated::Allocated;
@@ -19,25 +17,9 @@ pub struct Question {
     #[serde(default)]
     from: u32,
     limit: usize,
-    /// Blocks skipped before the first one.
-    #[serde(default)]
-    offset: usize,
-    #[serde(default)]
-    sort: Sort,
     /// Whether to include the contents.
     #[serde(default)]
     contents: bool,
-}
-
-/// The order of the list.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Sort {
-    /// The order of the set: mostly by address.
-    #[default]
-    Set,
-    /// Largest first, then by address.
-    Size,
 }
 
 /// A part of the list.
@@ -85,33 +67,13 @@ impl Question {
     /// Lists the blocks.
     pub fn answer(&self, analysis: &Analysis) -> Result<Answer, String> {
         let comments = self.selection.comments(analysis)?;
-        let row =
-            |place, number, block| self.row(analysis, comments.as_deref(), place, (number, block));
         let mut answer = Answer { blocks: Vec::new(), next: None };
-        if self.sort == Sort::Size {
-            let mut all = Vec::new();
-            (self.selection).from(analysis, 0, |place, number, block| {
-                all.push((Reverse(block.size), place, number));
-                true
-            })?;
-            all.sort_unstable();
-            let part = all.into_iter().skip(self.offset).take(self.limit);
-            answer.blocks = part
-                .filter_map(|(_, place, number)| Some(row(place, number, analysis.block(number)?)))
-                .collect();
-            return Ok(answer);
-        }
-        let mut left_out = 0;
         (self.selection).from(analysis, self.from, |place, number, block| {
-            if left_out < self.offset {
-                left_out += 1;
-                return true;
-            }
             if answer.blocks.len() == self.limit {
                 answer.next = Some(place);
                 return false;
             }
-            answer.blocks.push(row(place, number, block));
+            answer.blocks.push(self.row(analysis, comments.as_deref(), place, (number, block)));
             true
         })?;
         Ok(answer)

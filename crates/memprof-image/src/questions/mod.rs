@@ -12,7 +12,6 @@ mod list;
 mod objects;
 mod overview;
 mod reference_limits;
-mod references;
 mod regions;
 mod related;
 mod selection;
@@ -76,7 +75,6 @@ pub fn ask(analysis: &Analysis, question: &str, parameters: Value) -> Result<Str
         "describe" => answer(analysis, parameters, describe::Question::answer),
         "explain" => answer(analysis, parameters, explain::Question::answer),
         "list" => answer(analysis, parameters, list::Question::answer),
-        "references" => answer(analysis, parameters, references::Question::answer),
         "objects" => answer(analysis, parameters, objects::Question::answer),
         "overview" => answer(analysis, parameters, overview::Question::answer),
         "regions" => answer(analysis, parameters, regions::Question::answer),

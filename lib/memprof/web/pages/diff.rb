@@ -27,7 +27,8 @@ module Memprof
         def command
           return if entries.size < 2
 
-          command_line("diff", *entries.map(&:file), by: text(:by), where: text(:where))
+          blocks = true if entries.any?(&:blocks?)
+          command_line("diff", *entries.map(&:file), by: text(:by), where: text(:where), blocks: blocks)
         end
 
         def assets = ["diff.css"]

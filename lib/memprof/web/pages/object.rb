@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../../core/words"
 require_relative "../../source"
 
 module Memprof
@@ -10,7 +11,9 @@ module Memprof
         at "/heaps/:heap/objects/:address", assets: %w[references.js references.css]
 
         EACH = 25
-        private_constant :EACH
+        SHOWN = 1024 # bytes of a block's contents
+        ZEROS = /\A\h+: +0 +0 /
+        private_constant :EACH, :ZEROS
 
         def title = answer[:text]
 
@@ -23,7 +26,7 @@ module Memprof
         def data
           %i[references referrers].each { |name| existing(answer[name], page_of(name)) }
           answer.merge(below: ask(:tree, of: answer[:address], depth: 1, limit: EACH),
-            source: source(answer[:site]), written: written,
+            source: source(answer[:site]), written: written, contents: contents,
             each: EACH, references_page: page_of(:references), referrers_page: page_of(:referrers))
         end
 
@@ -53,6 +56,17 @@ module Memprof
           return unless file.is_a?(String) && line.is_a?(Integer)
 
           { file: file, line: line, source: source({ file: file, line: line }) }
+        end
+
+        # The words of a malloc block, in lines; several lines of zeros are merged into one.
+        def contents
+          return unless answer[:type] == "block" && entry.core?
+
+          start = answer[:address]
+          lines = Core::Words.lines(start, entry.core.words(start, [answer[:size], SHOWN].min))
+          lines.chunk_while { |one, other| one.match?(ZEROS) && other.match?(ZEROS) }.flat_map do |alike|
+            alike.size > 2 ? [alike.first, "... #{(alike.size - 1) * 16} bytes more are zero"] : alike
+          end
         end
       end
     end

@@ -50,7 +50,7 @@ module Memprof
 
         def command = command_line("stats")
 
-        # The core file of a program other than Ruby has blocks all the same.
+        # The parts of memory are known all the same of a core file without Ruby whose blocks are unknown.
         def redirect
           heap
           nil
@@ -64,7 +64,7 @@ module Memprof
           overview = ask(:overview, **NUMBERS)
           min = overview[:objects][:size] / SMALLEST
           {
-            overview: overview, leaks: leaks, slots: slots, **blocks,
+            overview: overview, leaks: leaks, slots: (slots if overview[:slots]), **blocks,
             tree: ask(:tree, by_class: true, depth: 4, limit: BOXES, min: [min, 1].max)
           }
         end
@@ -75,7 +75,12 @@ module Memprof
 
         # Malloc blocks, which a core file has.
         def blocks
-          entry.core? ? { blocks: entry.core_answer(:overview).slice(:used, :leaked, :unknown) } : {}
+          return {} unless entry.core?
+
+          overview = entry.core_answer(:overview)
+          return { blocks: overview.slice(:unknown) } if overview[:unknown]
+
+          { blocks: { used: overview[:used], leaked: ask(:histogram, by: :type, where: "leaked")[:total] } }
         end
 
         def slots = ask(:slots).except(:rows)

@@ -3,8 +3,8 @@
 module Memprof
   class Web
     module Pages
-      # Takes an address (in a core file also of a block), a class name, a file, a text or a query, and
-      # redirects there.
+      # Takes an address (in a core file also one inside of an object), a class name, a file, a text or a
+      # query, and redirects there.
       class Search < HeapPage
         at "/heaps/:heap/search", title: "Search"
 
@@ -40,9 +40,15 @@ module Memprof
           return unless wanted.match?(ADDRESS)
 
           address = wanted.downcase.start_with?("0x") ? wanted.downcase : "0x#{wanted.downcase}"
-          return here("/objects/#{address}") if heap.at(address)
+          start = heap.at(address) ? address : around(address)
+          here("/objects/#{start}") if start
+        end
 
-          here("/blocks/at/#{address}") if entry.core? && entry.core.describe(address)[:place] == "block"
+        # The beginning of the block or object that an address of a core file points into.
+        def around(address)
+          place = entry.core? ? entry.core.describe(address) : {}
+          start = place[:start] || place[:object]
+          start if start && heap.at(start)
         end
 
         def class_name

@@ -46,7 +46,12 @@ module Memprof
 
         def title = "What grows"
 
-        def command = entries.size > 1 ? command_line("leaks", *entries.map(&:file), own: text(:own)) : nil
+        def command
+          return if entries.size < 2
+
+          blocks = true if entries.any?(&:blocks?)
+          command_line("leaks", *entries.map(&:file), own: text(:own), blocks: blocks)
+        end
 
         def breadcrumbs = [["Heaps", "/heaps"]]
 

@@ -38,25 +38,27 @@ RSpec.describe "Memprof::Web, pages of blocks" do
 
   def address(set, size) = core.each(set, min_size: size, max_size: size + 15).first[:address]
 
+  def objects(where) = json("/heaps/1/objects?#{URI.encode_www_form(where: where)}")
+
   it "exports its tables and pictures, and shows the command" do
-    { "blocks" => 1, "blocks/list?set=leaked" => nil }.each do |path, pictures|
-      body = page("/heaps/1/#{path}").body
-      links = body.scan(/href="([^"]*\.csv[^"]*)"/).flatten.map { |target| WebBrowser.unescape(target) }
-      expect(links).not_to be_empty
-      links.each { |target| expect(CSV.parse(ask(app, target).body, headers: true).size).to be_positive }
-      expect(body.scan(%r{/blocks[\w/]*\.svg}).size).to eq(pictures.to_i), path
-    end
-    listed = CSV.parse(ask(app, "/heaps/1/blocks/list.csv?set=leaked&min=2048").body, headers: true)
-    list = ask(app, "/heaps/1/blocks/list?set=leaked&min=2048").body
-    command = list[%r{In a terminal: <code>(.*?)</code>}, 1]
-    stdout, = run_memprof(*Shellwords.split(command).drop(1))
-    expect(listed.map { |row| row["block"] || row["address"] })
-      .to all(satisfy { |address| stdout.include?(address.delete_prefix("0x")) })
-    expect(command).to end_with("list leaked /minsize 800")
+    body = page("/heaps/1/blocks").body
+    links = body.scan(/href="([^"]*\.csv[^"]*)"/).flatten.map { |target| WebBrowser.unescape(target) }
+    expect(links.size).to be > 2
+    links.each { |target| expect(CSV.parse(ask(app, target).body, headers: true).size).to be_positive }
+    expect(body.scan(%r{/blocks[\w/]*\.svg}).size).to eq(1)
+    query = URI.encode_www_form(where: "leaked and size >= 2048")
+    listed = CSV.parse(ask(app, "/heaps/1/objects.csv?#{query}").body, headers: true)
+    command = ask(app, "/heaps/1/objects?#{query}").body[%r{In a terminal: <code>(.*?)</code>}, 1]
+    expect(command).to start_with("memprof top --blocks --where")
+    words = Shellwords.split(WebBrowser.unescape(command)).drop(1)
+    stdout, = run_memprof(*words, "--format", "json", "--limit", "500")
+    addresses = listed.map { |row| row["address"] }
+    expect(addresses.size).to eq(50)
+    expect(JSON.parse(stdout)["objects"].map { |row| row["address"] }).to include(*addresses)
   end
 
   it "shows where the memory went, from the overview on" do
-    expect(page("/heaps/1/").links).to include("/heaps/1/blocks", "/heaps/1/blocks/list?set=leaked")
+    expect(page("/heaps/1/").links).to include("/heaps/1/blocks", "/heaps/1/objects?where=leaked")
     blocks = page("/heaps/1/blocks")
     expect(blocks.body).to include("Leaked", "main arena", "leaked blocks: ")
     expect(blocks.body).to include(%(aria-current="page">Blocks</a>))
@@ -64,87 +66,74 @@ RSpec.describe "Memprof::Web, pages of blocks" do
     expect(data[:overview].slice(:used, :leaked)).to eq(core.overview.slice(:used, :leaked))
     expect(data[:parts].sum { |part| part[:bytes] }).to be_within(data[:overview][:writable] / 100)
       .of(data[:overview][:writable])
-    expect(data[:leaked][:rows].map { |row| row[:count] }).to include(be_between(95, 100))
-    links = blocks.links.grep(%r{/blocks/})
-    expect(links.size).to be > 20
+    links = blocks.links.grep(/where=/)
+    expect(links.size).to be > 10
     links.uniq.each { |target| page(target) }
   end
 
-  it "has blocks as objects if they are asked for" do
-    with_blocks = web_app(@core, opening: { blocks: true })
-    rows = ask(with_blocks, "/heaps/1/groups.json?by=type").json[:rows]
-    expect(rows.find { |row| row[:key] == "block" }[:count]).to eq(core.count(:used)[:count])
-  end
-
   it "counts on the list what links to it say" do
-    json("/heaps/1/blocks")[:leaked][:rows].each do |row|
-      group = { set: "leaked", like: row[:signature], min: row[:size], max: row[:size] }.compact
-      listed = json("/heaps/1/blocks/list?#{URI.encode_www_form(group)}")
-      expect(listed[:total]).to eq(row.slice(:count, :bytes))
+    blocks = json("/heaps/1/blocks")
+    expect(blocks[:reachable][:rows]).not_to be_empty
+    { leaked: "leaked", reachable: "type = BLOCK and reachable" }.each do |name, where|
+      blocks[name][:rows].each do |row|
+        listed = objects("(#{where}) and (#{row[:where]})")
+        expect([listed[:count], listed[:size]]).to eq(row.values_at(:count, :size))
+      end
     end
+    counted = json("/heaps/1/groups?by=type")[:rows].find { |row| row[:key] == "block" }
+    expect(counted[:count]).to eq(core.count(:used)[:count])
+    expect(objects("state in (free, cached)")[:count]).to eq(core.count(:free)[:count])
   end
 
-  it "lists blocks of a set, the largest first, in pages" do
-    found = "set=owned&like=%25RubyString&min=20000&max=20100"
-    first = json("/heaps/1/blocks/list?#{found}")
-    expect(first[:total][:count]).to be_between(60, 62)
-    expect(first[:blocks].size).to eq(50)
-    sizes = first[:blocks].map { |block| block[:size] }
-    expect(sizes).to eq(sizes.sort.reverse)
-    expect(first[:blocks].map { |block| block[:head] }).to include(start_with("<b>kept 5"))
-    expect(first[:blocks].first).to include(state: "anchored", signature: "%RubyString")
-    expect(first[:blocks].first[:owner]).to include(type: "STRING", text: start_with("String \"<b>kept "))
-    second = json("/heaps/1/blocks/list?#{found}&page=2")
-    expect(second[:blocks].size).to eq(first[:total][:count] - 50)
-    body = page("/heaps/1/blocks/list?#{found}").body
-    expect(body).to include("&lt;b&gt;kept", %(rel="next"), %(value="%RubyString"))
-    expect(json("/heaps/1/blocks/list?set=leaked&min=1GiB")[:blocks]).to eq([])
-    expect(ask(app, "/heaps/1/blocks/list?set=leaked&page=1000").status).to eq(404)
+  it "has the leaked blocks, and those of Strings" do
+    expect(objects("leaked and size >= 3000 and size < 3016")[:count]).to be_between(95, 100)
+    expect(objects("leaked and size >= 3100 and size < 3116")[:count]).to be_between(95, 100)
+    strings = objects("type = STRING and length >= 20000 and length < 20100")
+    expect(strings[:objects].map { |row| row[:retained] }).to all(be >= 20_000)
+    found = objects("type = BLOCK and size >= 20000 and size < 20100 and reachable")
+    expect(found[:count]).to be_between(60, 62)
+    expect(objects("leaked and size > 1GiB")[:objects]).to eq([])
   end
 
   it "shows a block: contents, references, and why it is still there" do
     leaked = address(:unreferenced, 3100)
-    data = json("/heaps/1/blocks/at/#{leaked}")
-    expect(data).to include(state: "unreferenced", anchor: nil, incoming: [], outgoing_count: 1)
-    expect(data[:outgoing].first).to include(size: be_between(3000, 3016), state: "leaked")
+    data = json("/heaps/1/objects/#{leaked}")
+    expect(data).to include(type: "block", leaked: true, unreachable: true)
+    expect(data).to include(referrers: [], references_count: 1)
+    expect(data[:references].first).to include(size: be_between(3000, 3016), type: "block")
     expect(data[:contents].first).to end_with("<script>")
-    shown = page("/heaps/1/blocks/at/#{leaked}")
-    expect(shown.body).to include("Nothing references it", "&lt;script&gt;")
-    expect(shown.links).to include("/heaps/1/blocks/at/#{data[:outgoing].first[:address]}")
-    inner = json("/heaps/1/blocks/at/#{data[:outgoing].first[:address]}")
+    shown = page("/heaps/1/objects/#{leaked}")
+    expect(shown.body).to include("Leaked by C code", "&lt;script&gt;")
+    expect(shown.links).to include("/heaps/1/objects/#{data[:references].first[:address]}")
+    inner = json("/heaps/1/objects/#{data[:references].first[:address]}")
     expect(inner[:contents]).to match([/: +0 +0 +\.{16}\z/, "... 1008 bytes more are zero"])
-    expect(inner[:incoming].map { |step| step[:address] }).to eq([leaked])
-    kept = json("/heaps/1/blocks/at/#{address(:owned, 20_000)}")
-    expect(kept[:anchor]).to include(anchor: String)
-    expect(kept[:chain].map { |step| step[:text] }).to include(start_with('String "<b>kept'))
-    # What anchors it is linked, too.
-    owner = "/heaps/1/objects/#{kept[:owner][:object]}"
-    expect(page("/heaps/1/blocks/at/#{kept[:start]}").links).to include(owner)
-    back = page(owner).links.grep(/set=outgoing/).first
-    expect(json(back)[:blocks].map { |block| block[:address] }).to include(kept[:start])
-    found = ask(app, "/heaps/1/search?q=#{kept[:start]}").location
-    expect(found).to end_with("/heaps/1/blocks/at/#{kept[:start]}")
+    expect(inner[:referrers].map { |row| row[:address] }).to eq([leaked])
+    kept = json("/heaps/1/objects/#{address(:owned, 20_000)}")
+    expect(kept[:path][:steps].map { |step| step[:text] }).to include(start_with('String "<b>kept'))
+    owner = "/heaps/1/objects/#{core.describe(kept[:address])[:owner][:object]}"
+    expect(page("/heaps/1/objects/#{kept[:address]}").links).to include(owner)
+    expect(page(owner).links).to include("/heaps/1/objects/#{kept[:address]}")
+    free = core.each(:free, min_size: 64).first[:address]
+    expect(page("/heaps/1/objects/#{free}").body).to include("A free block of malloc.")
+    stdout, = run_memprof("show", "--blocks", @core, leaked)
+    expect(stdout).to include("Leaked by C code")
+  end
+
+  it "finds the block around an address" do
+    leaked = address(:unreferenced, 3100)
+    [0, 40].each do |offset|
+      found = ask(app, "/heaps/1/search?q=0x#{(leaked.hex + offset).to_s(16)}").location
+      expect(found).to end_with("/heaps/1/objects/#{leaked}")
+    end
   end
 
   it "reads the file again when it was closed" do
-    before = json("/heaps/1/blocks/list?set=leaked")
-    app.heaps.close(1)
-    expect(json("/heaps/1/blocks/list?set=leaked")).to eq(before)
+    before = json("/heaps/1/blocks")
     app.heaps.close(1)
     opened = nil
     opened = ask(app, "/heaps/1/") until opened && opened.status != 202
     expect(opened.links).to include("/heaps/1/blocks")
-  end
-
-  it "says what is wrong" do
-    {
-      "list?set=lost" => [400, "invalid set"], "list?set=leaked&min=many" => [400, "invalid min"],
-      "list?of=12" => [400, "invalid of"], "list?of=0x8" => [400, "0x8 is in no block"],
-      "at/0x8" => [404, "no block at address 0x8"], "at/x" => [404, "no block at address x"]
-    }.each do |target, (status, message)|
-      answer = ask(app, "/heaps/1/blocks/#{target}")
-      expect([answer.status, WebBrowser.unescape(answer.body)]).to match([status, include(message)])
-    end
+    expect(json("/heaps/1/blocks")).to eq(before)
   end
 
   it "has none for a dump" do
@@ -166,9 +155,7 @@ RSpec.describe "Memprof::Web, pages of blocks" do
     expect([overview.status, overview.body]).to match([200, include("Blocks of malloc: #{reason}.")])
     blocks = ask(other, "/heaps/1/blocks")
     expect([blocks.status, blocks.body]).to match([200, include("The process uses jemalloc, whose blocks")])
-    expect(blocks.body).not_to match(/none is leaked|No leaked blocks|0 used/)
-    list = ask(other, "/heaps/1/blocks/list?set=leaked")
-    expect([list.status, list.body]).to match([400, include(reason)])
+    expect(blocks.body).not_to match(/none is leaked|No leaked blocks|0 used|Leaked/)
   end
 
   it "shows the blocks of a program that is no Ruby" do
@@ -177,10 +164,11 @@ RSpec.describe "Memprof::Web, pages of blocks" do
     heaps.add(plain)
     other = Memprof::Web.new(heaps: heaps, gate: WebBrowser::Open.new)
     answer = ask(other, "/heaps/1/") until answer && answer.status != 202
-    expect([answer.status, answer.location]).to eq([303, "/heaps/1/blocks"])
+    expect(answer.status).to eq(200)
     blocks = ask(other, "/heaps/1/blocks")
-    expect([blocks.status, blocks.body]).to match([200, include("No Ruby objects.")])
-    block = ask(other, blocks.links.grep(%r{/blocks/at/}).first)
-    expect(block.status).to eq(200)
+    expect([blocks.status, blocks.body]).to match([200, include("Arenas")])
+    list = ask(other, "/heaps/1/objects?where=type+%3D+BLOCK")
+    block = ask(other, list.links.grep(%r{/objects/0x}).first)
+    expect([block.status, block.body]).to match([200, include("Contents")])
   end
 end

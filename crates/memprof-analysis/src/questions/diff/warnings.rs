@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::identity::Side;
 use crate::questions::Remark;
+use crate::questions::leaked::has_blocks;
 use memprof_dump::record::NoteKind;
 use memprof_heap::Heap;
 
@@ -35,6 +36,7 @@ pub(super) fn of(before: &Side<'_>, after: &Side<'_>) -> Vec<Remark> {
     let limits = [
         generations,
         (differ("pid") == Some(true)).then_some(Remark::TwoProcesses),
+        (has_blocks(before.heap) != has_blocks(after.heap)).then_some(Remark::BlocksDiffer),
         compacted.then_some(Remark::Compacted),
         reversed.then_some(Remark::WrongOrder),
         cut(before, "earlier"),

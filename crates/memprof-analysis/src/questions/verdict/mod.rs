@@ -322,8 +322,17 @@ impl Verdict {
             generation: (process_facts::header(last).get("generation"))
                 .and_then(|number| u32::try_from(number.as_u64()?).ok()),
             left_out: last.source.own,
-            remarks: tracking::remarks(last, lines),
+            remarks: self.remarks(last, lines),
         })
+    }
+
+    fn remarks(&self, last: &Heap, lines: Option<bool>) -> Vec<Remark> {
+        let mut remarks = tracking::remarks(last, lines);
+        let with_blocks = self.lost.iter().filter(|lost| lost.is_some()).count();
+        if (1..self.lost.len()).contains(&with_blocks) {
+            remarks.push(Remark::BlocksDiffer);
+        }
+        remarks
     }
 
     /// The same as JSON.

@@ -97,6 +97,9 @@ fn warns_of_what_makes_it_wrong() {
     one(&header(7, 3, 200), [true, true], Remark::Compacted);
     one(&header(8, 2, 200), [true, true], Remark::TwoProcesses);
     one(&header(7, 2, 50), [true, true], Remark::WrongOrder);
+    let blocks = header(7, 2, 200).replace('{', "{\"blocks\":true,");
+    one(&blocks, [true, true], Remark::BlocksDiffer);
+    assert!(warnings(&blocks, &blocks, [true, true]).is_empty());
     one(&header(7, 2, 200), [false, false], Remark::NoGenerations);
     one(&header(7, 2, 200), [true, false], Remark::TrackingEnded);
     assert!(warnings("{}", "not JSON", [false, true]).is_empty());
