@@ -21,18 +21,18 @@ NAMES = {
   objects: "loop of `Object.new`", json: "JSON, parsed and generated", rails: "Rails requests"
 }.freeze
 
-# Programs without a server.
+# Programs without a server, or a part of what they do.
 module Programs
   module_function
 
-  def objects = Bench.objects(Bench.size(5_000_000, 50_000))
+  def objects(part) = Bench.objects((part * Bench.size(5_000_000, 50_000)).ceil)
 
-  def json
+  def json(part)
     text = JSON.generate(Array.new(200) { |index| { id: index, name: "item #{index}", tags: %w[a b c] } })
-    Bench.size(800, 10).times { JSON.generate(JSON.parse(text)) }
+    (part * Bench.size(800, 10)).ceil.times { JSON.generate(JSON.parse(text)) }
   end
 
-  def rails = around(LEVELS) { REQUESTS.times { request(Shop) } }
+  def rails(part) = around(LEVELS) { (part * REQUESTS).ceil.times { request(Shop) } }
 
   # The stack depth of a server and its middleware.
   def around(levels, &block)
@@ -40,10 +40,12 @@ module Programs
   end
 end
 
-# Runs a program under the sampler, or alone, with all starts and stops outside of what is measured.
+# Runs a program under the sampler, or alone. Starts and stops are outside of what is measured, and what the
+# sampler learns at first, such as the names of methods.
 def measured(name, sampler)
   sampler&.start
-  Bench.cpu { Programs.public_send(name) }
+  Programs.public_send(name, 0.3)
+  Bench.cpu { Programs.public_send(name, 1) }
 ensure
   sampler&.stop
 end
@@ -75,6 +77,7 @@ class ShopServer < Server
   def measure(count, sampled)
     connect do |http|
       get(http, sampled ? "/start" : "/stop")
+      count.times { get(http, PAGE) }
       before = cpu
       latencies = Array.new(count) { Bench.wall { get(http, PAGE) } }
       [latencies, cpu - before]
