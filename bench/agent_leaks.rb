@@ -30,6 +30,7 @@ class Replay
   end
 
   Judgement = Memprof::Agent::Trends::Judgement
+  Levels = Memprof::Agent::Trends::Levels
   Series = Memprof::Agent::Trends::SeriesTable::Series
 
   # Hours of the day at which the recorded processes start, and how many are recorded.
@@ -153,9 +154,12 @@ class Replay
     EVERY = 6 # steps, half an hour
     LEAST = 32 << 20
     LONGEST = 24 * PER_HOUR
+    LOOK = 3 * PER_HOUR
 
-    def initialize(workers)
+    # `levels` are those of the app's earlier lives.
+    def initialize(workers, levels = Levels.new([]))
       @workers = workers
+      @levels = levels
       @sites = workers.flat_map { |worker| worker.columns.keys }.uniq
       @steps = workers.map { |worker| worker.allocated.fine.size }.min
       @sums = {}
@@ -168,16 +172,30 @@ class Replay
     def named(sites = @sites)
       found = {}
       (3 * PER_HOUR).step(@steps, EVERY) do |steps|
-        (sites - found.keys).each { |site| found[site] = steps.fdiv(PER_HOUR) if growth(site, steps) }
+        sites.each { |site| look(site, steps) } if (steps % LOOK).zero?
+        (sites - found.keys).each { |site| found[site] = steps.fdiv(PER_HOUR) if grows?(site, steps) }
       end
       found
     end
 
     private
 
-    def growth(site, steps)
-      return unless grown?(site, steps)
+    # A site that stays near its maximum is a store, which may fill again in the next life.
+    def grows?(site, steps)
+      return false unless grown?(site, steps)
 
+      growth = judgement(site, steps).growth
+      growth && !@levels.within?(site, nil, growth.share)
+    end
+
+    def look(site, steps)
+      return if sums(site)[steps - 1] < LEAST
+
+      level = judgement(site, steps).level
+      @levels.add(site, nil, level, 0) if level
+    end
+
+    def judgement(site, steps)
       times = points(@times, steps)
       tracks = @workers.map do |worker|
         columns = worker.columns[site]
@@ -185,17 +203,20 @@ class Replay
         settled = FIRST + worker.settled * 300.0
         Judgement::Track.new(settled, times, series, nil, points(worker.allocated, steps))
       end
-      Judgement.of(tracks, times.last)
+      Judgement.new(tracks, times.last, 3600.0)
     end
 
     # Whether there is any hour since which the gain is as large as {Judgement} wants it at least: that
     # is far cheaper to answer.
     def grown?(site, steps)
-      sums = @sums[site] ||= begin
+      sums(site)[steps - 1] - sums(site)[[steps - LONGEST, 0].max...steps].min >= LEAST
+    end
+
+    def sums(site)
+      @sums[site] ||= begin
         columns = @workers.filter_map { |worker| worker.columns[site]&.first&.fine&.first(@steps) }
         columns.transpose.map(&:sum)
       end
-      sums[steps - 1] - sums[[steps - LONGEST, 0].max...steps].min >= LEAST
     end
 
     # The points that a table has after so many steps.
@@ -220,12 +241,14 @@ class AgentLeaks
   # Days, and sites that were named in them.
   def alarms(app, wanted)
     lots = Replay.all(app).product([0, LATE])
+    # An agent that always starts late knows no other lives.
+    levels = [0, LATE].to_h { |late| [late, Replay::Levels.new([])] }
     days = alarms = 0
     lots.each do |replay, late|
       workers = draw { replay.worker(@random, late * Replay::PER_HOUR) }
       until_days = days + wanted.fdiv(lots.size)
       while days < until_days
-        life = Replay::Life.new(workers.sample(Replay::WORKERS, random: @random))
+        life = Replay::Life.new(workers.sample(Replay::WORKERS, random: @random), levels[late])
         found = life.named
         found.each { |site, hours| puts("named in #{app} after #{hours} h: #{site.join(" ")}") }
         days += life.days

@@ -15,6 +15,7 @@ module Memprof
     # are alive, and one process on the host judges the sums of all that belong to a service.
     class Trends
       autoload :Holder, "#{__dir__}/trends/holder"
+      autoload :Levels, "#{__dir__}/trends/levels"
       autoload :Named, "#{__dir__}/trends/named"
       autoload :Published, "#{__dir__}/trends/published"
 
@@ -117,18 +118,17 @@ module Memprof
 
         workers = Published.read(@pool, @labels, now, @hour)
         named.observe(@labels, now, @hour)
-        found = growths(workers, now)
-        say = named.add(found, @labels, now, @hour)
+        judged = judgements(workers, now)
+        named.level(judged.transform_values(&:level).compact, @labels, now, @hour)
+        say = named.add(judged.transform_values(&:growth).compact, @labels, now, @hour)
         @pool.memory = named.content
         @pool.remove_old
         say_later(say) unless say.empty?
       end
 
-      def growths(workers, now)
-        workers.flat_map { |worker| worker.series.keys }.uniq.filter_map do |site|
-          tracks = workers.map { |worker| worker.track(site) }
-          growth = Judgement.of(tracks, now, @hour)
-          [site, growth] if growth
+      def judgements(workers, now)
+        workers.flat_map { |worker| worker.series.keys }.uniq.to_h do |site|
+          [site, Judgement.new(workers.map { |worker| worker.track(site) }, now, @hour)]
         end
       end
 

@@ -51,6 +51,11 @@ module Memprof
         # age that all would have: beside much that is replaced, the age of a small gain is not seen.
         GAIN_AGES = 0.75
         ALL_AGES = 0.35
+        # A site has stopped growing if its maximum in the second half of so many hours is not higher by more
+        # than the smallest leak that is named would gain.
+        LEVEL_HOURS = 20
+        LEVEL_GAIN = LEAST / 2
+        private_constant :LEVEL_HOURS, :LEVEL_GAIN
         private_constant :WINDOWS, :WITHOUT_AGES, :SEGMENTS, :EIGHTHS, :LEAST, :LEAST_EACH, :PACE,
           :PACE_SIGMAS, :FORMER_PACE, :FORMER_SIGMAS, :BEGUN, :UNEVEN, :HIGH, :GAIN_AGES, :ALL_AGES
 
@@ -60,8 +65,8 @@ module Memprof
         Track = Struct.new(:settled, :times, :series, :majors, :allocated)
 
         # The verdict on a growing site: bytes per hour in all workers with the standard error, hours of
-        # growth, and the numbers of workers in which it grows and of all.
-        Growth = Struct.new(:rate, :error, :hours, :growing, :workers)
+        # growth, the numbers of workers in which it grows and of all, and the bytes of each worker.
+        Growth = Struct.new(:rate, :error, :hours, :growing, :workers, :share)
 
         # The growth in the longest window, or nil. A track without a series is that of a worker that does not
         # have the site.
@@ -75,7 +80,7 @@ module Memprof
         end
 
         def growth
-          return if @tracks.empty? || @tracks.sum { |track| track.series&.bytes&.last || 0 } < LEAST
+          return if small?
 
           WINDOWS.reverse_each do |hours|
             found = within(hours)
@@ -84,7 +89,25 @@ module Memprof
           nil
         end
 
+        # The bytes in each worker of a site that has stopped growing; nil if it grows, or was not observed
+        # for long enough.
+        def level
+          from = @now - LEVEL_HOURS * @hour unless small?
+          return unless from && @tracks.all? { |track| observed?(track, from) }
+
+          window = Window.new(@tracks, from, @now)
+          first, second = window.highest(2)
+          return if second - first > LEVEL_GAIN || window.rates(:work, 2).any? { |rate| rate.value.nan? }
+
+          [first, second].max / @tracks.size
+        end
+
         private
+
+        # The bytes of the last point.
+        def bytes = @bytes ||= @tracks.sum { |track| track.series&.bytes&.last || 0 }
+
+        def small? = @tracks.empty? || bytes < LEAST
 
         def within(hours)
           from = @now - hours * @hour
@@ -96,7 +119,8 @@ module Memprof
           return unless window.ages ? ageing?(window) : hours >= WITHOUT_AGES
           return unless leaking?(window, former(tracks, from))
 
-          Growth.new(window.gain / hours, window.error / hours, hours.to_f, window.growing, @tracks.size)
+          Growth.new(window.gain / hours, window.error / hours, hours.to_f, window.growing, @tracks.size,
+            bytes / @tracks.size)
         end
 
         def observed?(track, from)
@@ -194,6 +218,9 @@ module Memprof
                                            at_times(track.times, column)
                                          })
           end
+
+          # The maximum of each part.
+          def highest(parts) = split(bytes, parts).map(&:max)
 
           # The gain of each part.
           def rises(parts) = split(bytes, parts).map { |part| part.last - part.first }

@@ -30,12 +30,13 @@ module Memprof
           @decided = content["decided"].is_a?(Hash) ? content["decided"] : {}
           @releases = rows(content["releases"]).select { |row| release?(row) }
           @leaks = rows(content["leaks"]).select { |row| leak?(row) }
+          @levels = Levels.new(content["levels"])
         end
 
         def content
           {
             decided: @decided.to_a.last(RELEASES).to_h, releases: @releases.last(RELEASES),
-            leaks: @leaks.last(LEAKS)
+            leaks: @leaks.last(LEAKS), levels: @levels.rows
           }
         end
 
@@ -63,9 +64,17 @@ module Memprof
           row["hours"] += passed if passed.between?(0, 1)
         end
 
-        # Adds the growing sites. Returns the leaks that are to be logged: new ones, and those due again.
+        # Remembers sites that have stopped growing, with the bytes of each worker.
+        def level(levels, labels, now, hour)
+          @levels.forget(now, hour)
+          levels.each { |site, bytes| @levels.add(site, labels[:service], bytes, now) }
+        end
+
+        # Adds the growing sites, but for those that grow back to their level. Returns the leaks that are to
+        # be logged: new ones, and those due again.
         def add(found, labels, now, hour)
           forget(now, hour)
+          found = found.reject { |site, growth| @levels.within?(site, labels[:service], growth.share) }
           found.filter_map do |site, growth|
             row = known(site, labels[:service])
             due = row.nil? || due?(row, growth, now, hour)

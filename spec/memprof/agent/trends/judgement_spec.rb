@@ -57,6 +57,22 @@ RSpec.describe Memprof::Agent::Trends::Judgement do
     expect(growth.growing).to be >= 7
   end
 
+  it "knows the level of a site that has stopped growing" do
+    level = ->(tracks) do
+      found = described_class.new(tracks, tracks.first.times.last, 3600.0).level
+      found && (found / mib).round
+    end
+    # A store that is emptied by a fifth each time that it is full.
+    full = ->(hour) { hour < 16 ? hour * 12.5 * mib : (160 + hour % 2 * 20) * mib }
+    expect(level.(leak(37, workers: 3, noise: 0.3 * mib, &full))).to be_between(190, 201)
+    # Not for long enough, or without work.
+    expect(level.(leak(24, workers: 3, &full))).to be_nil
+    expect(level.(leak(37, workers: 3, load: ->(hour) { [hour, 26].min * 1e6 }, &full))).to be_nil
+    # It grows as slowly as the smallest leak that is named, or it is small.
+    expect(level.(leak(40) { |hour| 1000.0 * mib + 1.8 * mib * hour })).to be_nil
+    expect(level.(leak(24) { 20.0 * mib })).to be_nil
+  end
+
   it "does not accuse what may be a buffer in each of many workers, until it is larger than most" do
     small = ->(hours) { verdict(leak(hours, workers: 8) { |hour| 1.5 * mib * hour }) }
     expect(small.call(7)).to be_nil

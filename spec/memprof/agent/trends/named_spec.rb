@@ -53,6 +53,29 @@ RSpec.describe Memprof::Agent::Trends::Named do
     expect(leaks.first.hours).to eq(6.0)
   end
 
+  it "does not name a site that grows back to where it stopped in an earlier process" do
+    grown = ->(mib) do
+      found = growth
+      found.share = mib * (1 << 20)
+      [[site, found]]
+    end
+    at = ->(hour, &work) do
+      described_class.new(JSON.parse(JSON.generate(@content || content))).tap do |named|
+        work.call(named, start + hour * 3600)
+        @content = named.content
+      end
+    end
+    at.call(30) { |named, now| named.level({ site => 100.0 * (1 << 20) }, labels("a"), now, 3600.0) }
+    # Less is there on Sunday, when it is seen again.
+    at.call(40) { |named, now| named.level({ site => 50.0 * (1 << 20) }, labels("a"), now, 3600.0) }
+    expect(decide(60, "b", grown.call(115))).to be_empty
+    expect(decide(61, "b", grown.call(125)).size).to eq(1)
+    other = { service: "blog", release: "b" }
+    at.call(62) { |named, now| expect(named.add(grown.call(115), other, now, 3600.0).size).to eq(1) }
+    at.call(40 + 24 * 28 + 1) { |named, now| named.level({}, labels("b"), now, 3600.0) }
+    expect(decide(60 + 24 * 28, "c", grown.call(115)).size).to eq(1)
+  end
+
   it "forgets what was not seen for a week" do
     decide(6, "a")
     decide(6 + 24 * 7 + 1, "b", [])
@@ -75,7 +98,8 @@ RSpec.describe Memprof::Agent::Trends::Named do
       row.merge("file" => 5), row.merge("named_rate" => "x")]
     named = described_class.new(good.merge("leaks" => bad + [row], "releases" => ["x", { "hours" => 1 }]))
     expect(named.leaks("shop").size).to eq(1)
-    broken = described_class.new({ "leaks" => 1, "releases" => nil, "decided" => [] })
+    broken = described_class.new({ "leaks" => 1, "releases" => nil, "decided" => [], "levels" => [1, {}] })
     expect(broken.leaks("shop")).to be_empty
+    expect(broken.content[:levels]).to be_empty
   end
 end
