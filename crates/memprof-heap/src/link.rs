@@ -256,19 +256,12 @@ fn roots(
     Ok(categories)
 }
 
-/// The slot size of each page: all slots of a page have the same size.
+/// The slot size of each page: all slots of a page have the same size. A block of malloc may be beside them, and has none.
 fn slot_sizes(addresses: &Addresses, sizes: &[u16]) -> Vec<u16> {
-    let pages = 0..addresses.keys.len();
-    let first = |page: usize| addresses.starts[page] as usize;
-    pages
-        .map(
-            |page| {
-                if first(page) < addresses.starts[page + 1] as usize {
-                    sizes[first(page)]
-                } else {
-                    0
-                }
-            },
-        )
-        .collect()
+    let ends = addresses.starts.windows(2).map(|ends| ends[0] as usize..ends[1] as usize);
+    let known = |objects: std::ops::Range<usize>| {
+        let sizes = sizes.get(objects).unwrap_or_default();
+        sizes.iter().copied().find(|size| *size > 0).unwrap_or(0)
+    };
+    ends.map(known).collect()
 }

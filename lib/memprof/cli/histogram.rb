@@ -53,7 +53,7 @@ module Memprof
 
         count, size = total.values_at(:unreachable_count, :unreachable_size)
         page.paragraph("Unreachable from the roots: #{Units.objects(count, size)}, " \
-                       "garbage not collected yet.")
+                       "garbage not collected yet#{", or leaked" if @options[:blocks]}.")
       end
 
       def steps(file, answer)

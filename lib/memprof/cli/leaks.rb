@@ -94,7 +94,9 @@ module Memprof
 
       def dumps(files)
         answer = verdict(files.map { |file| [file] })
-        answer = answer.merge(leaked_blocks(files.last)) if files.one? || VerdictWording.new(answer).native?
+        # With their blocks, the dumps themselves know.
+        native = answer[:blocks].nil? && (files.one? || VerdictWording.new(answer).native?)
+        answer = answer.merge(leaked_blocks(files.last)) if native
         steps = [*further(files, answer), [["web", *files], "the same in a browser"]]
         status = present(answer, steps) do |page|
           VerdictText.new(page, answer, file: (files.first if files.one?)).render(output_format)

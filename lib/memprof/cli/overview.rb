@@ -20,7 +20,8 @@ module Memprof
           page.listing(types(answer), heading: "By type")
           page.listing(classes(answer), heading: "Classes that retain the most")
           page.listing(roots(answer), heading: "Retained by each root")
-          page.heading("Counts").text(counts(answer[:counts]))
+          counted = counts(answer[:counts])
+          page.heading("Counts").text(counted) if counted
           answer[:warnings].each { |warning| page.paragraph(Wording.note(warning)) }
         end
 
@@ -98,7 +99,7 @@ module Memprof
 
         def counts(counts)
           there = COUNTED.select { |name, _| counts[name].to_i.positive? }
-          "#{there.map { |name, word| Units.plural(counts[name], word) }.join(", ")}."
+          "#{there.map { |name, word| Units.plural(counts[name], word) }.join(", ")}." if there.any?
         end
       end
     end

@@ -28,10 +28,11 @@ module Memprof
         raise UsageError, "#{name.inspect} is a query; give it as --where" if name.match?(QUERY)
 
         to = address(name)
-        answer = ask(open_heap(file), :path, to: to)
+        heap = open_heap(file)
+        answer = ask(heap, :path, to: to)
         present(answer, [[["show", file, to], "details of the object"]]) do |page|
           if answer[:steps].empty?
-            page.text("#{to} is unreachable from the roots: garbage not collected yet.")
+            page.text("#{to}: #{Heap::Sentences.unreachable(ask(heap, :object, of: to, limit: 0))}")
           else
             page.heading(Wording.phrase(answer[:phrase])).listing(Objects.path(answer, run: longest_run))
           end
@@ -51,8 +52,8 @@ module Memprof
       def longest_run = (output_format == :csv) ? Float::INFINITY : FoldedPath::RUN
 
       def heading(answer)
-        garbage = answer[:unreachable]
-        of_them = ", #{Units.count(garbage)} of them garbage" if garbage.positive?
+        unreachable = answer[:unreachable]
+        of_them = ", #{Units.count(unreachable)} of them unreachable" if unreachable.positive?
         "Paths to #{Units.objects(answer[:objects])}#{of_them}"
       end
 

@@ -55,7 +55,7 @@ module Memprof
         {
           "type" => answer[:type], "class" => answer[:class], "value" => value(answer[:value]),
           "length" => answer[:length] && Units.count(answer[:length]),
-          "shallow size" => "#{Units.bytes(answer[:size])} (slot of #{Units.bytes(answer[:slot_size])})",
+          "shallow size" => "#{Units.bytes(answer[:size])}#{slot(answer[:slot_size])}",
           "retained size" => "#{Units.bytes(answer[:retained])} (#{Units.percentage(answer[:percent])})",
           "allocated at" => answer[:site] && Cell.place(answer[:site]),
           "application" => answer.dig(:site, :caller) && Cell.place(answer.dig(:site, :caller)),
@@ -63,6 +63,9 @@ module Memprof
           "object_id" => answer[:object_id], "shape" => answer[:shape], "flags" => answer[:flags].join(" ")
         }
       end
+
+      # A block of malloc has none.
+      def slot(size) = size.positive? ? " (slot of #{Units.bytes(size)})" : ""
 
       def value(text)
         return if text.nil?

@@ -64,8 +64,14 @@ module Memprof
         said = @words.blocks || "No block of malloc is leaked."
         blocks = @answer[:blocks]
         file = Suggestion.word(@file)
-        shown = blocks[:series] ? "query #{file} leaked" : "core #{file} summarize leaked"
+        read = "--blocks #{file}" if core?
+        shown = blocks[:series] ? "query #{read || file} leaked" : "core #{file} summarize leaked"
         "#{said}#{" `memprof #{shown}` shows them." if blocks[:count].to_i.positive?}"
+      end
+
+      def core?
+        require_relative "../core"
+        Memprof::Core.core?(@file)
       end
 
       def sampled

@@ -48,7 +48,7 @@ module Memprof
           owned, garbage = overview.values_at(:owned, :garbage)
           {
             ["blocks of Ruby objects", :owned] => owned.to_h { |key, value| [key, value - garbage[key]] },
-            ["blocks of garbage: the next GC frees them", :garbage] => garbage,
+            ["blocks that only garbage of Ruby references", :garbage] => garbage,
             ["blocks of C code, including the VM's", :native] => overview[:native],
             ["leaked blocks", :leaked] => overview[:leaked], ["free blocks", :free] => overview[:free]
           }.map { |(what, set), total| part(what, total, set) }

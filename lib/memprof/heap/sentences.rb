@@ -109,7 +109,7 @@ module Memprof
           when true then "Leaked by C code: nothing reachable references it, and no garbage of Ruby either."
           else
             free = object[:facts].to_h.key?("state")
-            free ? "A free block of malloc." : "Only garbage of Ruby references it: the next GC frees both."
+            free ? "A free block of malloc." : "Only garbage of Ruby references it, and may free it."
           end
         end
 

@@ -84,6 +84,9 @@ module Memprof
         # Whether blocks of malloc are objects of the open heap, as with `--blocks` in a terminal.
         def blocks? = @has_blocks == true
 
+        # Whether it has objects of Ruby, as far as is known: an open core file may be of another program.
+        def ruby? = !(@state == :open && core?) || !core_answer(:overview)[:ruby_pages].nil?
+
         # Opens it in the background.
         def prepare(&opened)
           @lock.synchronize { start(&opened) if @state == :idle }

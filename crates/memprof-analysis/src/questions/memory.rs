@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::Error;
-use super::leaked::{has_blocks, leaked};
+use super::leaked::{has_blocks, leaked, slots};
 use super::overview::process_facts;
 use memprof_dump::record::Kind;
 use memprof_heap::{Heap, NONE};
@@ -49,7 +49,7 @@ fn sizes(heap: &Heap) -> Result<Option<HeapSizes>, Error> {
     };
     let mut sizes = HeapSizes { memprof: heap.source.own.outside, ..HeapSizes::default() };
     let owners = owners_of_blocks(heap)?;
-    for (id, slot) in (0..).zip(heap.slots()) {
+    for (id, slot) in (0..).zip(slots(heap)?) {
         match owners.as_ref().and_then(|owners| owners.get(id as usize)) {
             Some(Owner::Object(owner)) => {
                 sizes.add(0, memsizes.get(id), name(*owner).filter(|name| *name == ISEQ));

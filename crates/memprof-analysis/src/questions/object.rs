@@ -129,9 +129,9 @@ impl Question {
         let dominators = heap.dominators()?;
         let above = dominators.ancestors(node).filter(|&node| node != heap.root()).take(ABOVE);
         let nodes = path::to(heap, node)?;
-        let is_lost_block = nodes.is_empty() && heap.kind(node)? == Some(Kind::BLOCK);
+        let is_block = heap.kind(node)? == Some(Kind::BLOCK);
         Ok(Answer {
-            slot_size: heap.slot_size(node),
+            slot_size: if is_block { 0 } else { heap.slot_size(node) },
             length: facts.and_then(|facts| facts.length),
             value: facts.and_then(|facts| facts.text.as_ref()).map(|text| match &text.known {
                 Known::Mark(mark) => format!("{mark:#018x}"),
@@ -162,7 +162,7 @@ impl Question {
                 .collect(),
             referrers_count: referrers.len(),
             unreachable: nodes.is_empty(),
-            leaked: match is_lost_block {
+            leaked: match is_block && nodes.is_empty() {
                 true => leaked(heap, |id| dominators.reaches(id))?.map(|set| set.contains(node)),
                 false => None,
             },

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use super::Error;
 use super::application;
 use super::computed::{depths, last_generation, referrers};
-use super::leaked::leaked;
+use super::leaked::{leaked, slots};
 use super::overview::process_facts;
 use super::words::place;
 use crate::query::{Expression, Field, Fields, Part, Row};
@@ -100,7 +100,7 @@ impl<'h> Columns<'h> {
             referrers: if any(&[Field::Referrers]) { referrers(heap)? } else { Vec::new() },
             depths: if any(&[Field::Depth]) { depths(heap, steps) } else { Vec::new() },
             roots: if any(&[Field::Root]) { Roots::of(heap)? } else { Roots::default() },
-            slots: if any(&[Field::Slot]) { heap.slots() } else { Vec::new() },
+            slots: if any(&[Field::Slot]) { slots(heap)? } else { Vec::new() },
             unshared: any(&[Field::Unshared])
                 .then(|| process_facts::header(heap).remove("unshared"))
                 .flatten()

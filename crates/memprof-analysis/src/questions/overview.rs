@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::histogram::{self, Row};
 use super::tally::percent;
-use super::{Error, Limit, Remark, Selection};
+use super::{Error, Limit, Remark, Selection, leaked};
 use crate::order;
 use memprof_dump::record::{Flags, Kind};
 use memprof_heap::graph::BitSet;
@@ -314,7 +314,7 @@ fn used_slots(heap: &Heap, size: u64) -> Result<Option<Slots>, Error> {
         let is_folded = |group: &u32| folded.get(*group as usize) == Some(&true);
         flags[id] & FOLDED.0 == 0 || groups.get(id).is_some_and(is_folded)
     };
-    let all = heap.slots().into_iter().enumerate();
+    let all = leaked::slots(heap)?.into_iter().enumerate();
     let sum = all.filter(|&(id, _)| counts(id)).fold(0_u64, |sum, (_, slot)| sum + u64::from(slot));
     Ok((sum > 0).then(|| Slots { size: sum, outside: size.saturating_sub(sum) }))
 }

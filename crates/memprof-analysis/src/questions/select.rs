@@ -2,11 +2,16 @@
 
 use std::ops::Range;
 
+use super::leaked::has_blocks;
 use super::object_fields::{At, Columns, Reading};
 use super::{Error, error};
 use crate::query::{Comparison, Condition, Field, Order};
 use memprof_heap::graph::BitSet;
 use memprof_heap::{FOLDED, FREE, Heap};
+
+/// The refusal of a filter that asks what is not known.
+const NO_BLOCKS: &str =
+    "whether blocks of malloc are leaked or free is unknown: the dump has no blocks (see --blocks)";
 
 /// Objects of a heap: all, or those that match a filter. Objects folded into their owner are excluded, and free malloc blocks
 /// unless the filter asks for states.
@@ -27,6 +32,11 @@ impl<'h> Selection<'h> {
             return Ok(Selection { flags, chosen: None });
         };
         let query = error::parse(filter)?;
+        let about_blocks =
+            [Field::Leaked, Field::State].map(|field| query.fields().contains(field));
+        if about_blocks.contains(&true) && !has_blocks(heap) {
+            return Err(Error::Question(NO_BLOCKS.to_owned()));
+        }
         let columns = Columns::new(heap, query.fields())?;
         let groups = heap.group_numbers()?;
         let possible = columns.possible_groups(query.expression());

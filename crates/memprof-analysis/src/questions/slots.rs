@@ -1,14 +1,14 @@
 //! `slots`: how full the heap's pages are, and how much memory compaction could release.
 
 use std::cmp::Ordering;
-use std::ops::Range;
+use std::io;
 
 use serde::{Deserialize, Serialize};
 
 use super::list::{BY_KEY, List, Measure, Rows};
 use super::numbering::Numbering;
 use super::tally::percent;
-use super::{Error, Limit};
+use super::{Error, Limit, leaked};
 use memprof_dump::record::NoteKind;
 use memprof_heap::Heap;
 
@@ -153,7 +153,7 @@ impl Question {
     /// # Errors
     /// If the dump lacks the slot sizes.
     pub fn answer(&self, heap: &Heap) -> Result<Answer, Error> {
-        let layout = Layout::of(heap);
+        let layout = Layout::of(heap)?;
         let nearly_empty = self.nearly_empty.unwrap_or(NEARLY_EMPTY);
         let mut sizes = Numbering::default();
         let mut found: Vec<OfSize> = Vec::new();
@@ -163,7 +163,7 @@ impl Question {
                 found.push(OfSize::new(slot));
             }
             found[number].add(slots, used, nearly_empty);
-        });
+        })?;
         let numbers = 0..found.len() as u32;
         let page = List::new(&found, BY_KEY).page(numbers, Limit::<ALL>::default(), 0);
         let mut rows = page.of(found);
@@ -202,7 +202,7 @@ struct Layout {
 
 impl Layout {
     /// From the dump's header if possible, else from the addresses of objects.
-    fn of(heap: &Heap) -> Layout {
+    fn of(heap: &Heap) -> io::Result<Layout> {
         let header = heap.notes().iter().find(|(kind, _)| *kind == NoteKind::Header);
         let header =
             header.and_then(|(_, json)| serde_json::from_str::<serde_json::Value>(json).ok());
@@ -214,34 +214,33 @@ impl Layout {
         let page_size = match version {
             Some(version) if version < (3, 2) => SMALL,
             Some(_) => LARGE,
-            None if has_large_pages(heap) => LARGE,
+            None if has_large_pages(heap)? => LARGE,
             None => SMALL,
         };
         let gc = &header["gc"];
-        Layout { page_size, allocated_pages: gc["heap_allocated_pages"].as_u64() }
+        Ok(Layout { page_size, allocated_pages: gc["heap_allocated_pages"].as_u64() })
     }
 
     /// Visits each page: slot size, number of slots, number of slots with an object.
-    fn each_page(&self, heap: &Heap, mut visit: impl FnMut(u64, u64, u64)) {
-        for (slot, objects) in
-            heap.pages().filter(|(slot, objects)| *slot > 0 && !objects.is_empty())
-        {
-            self.each_part(heap, objects, |first, used| {
+    fn each_page(&self, heap: &Heap, mut visit: impl FnMut(u64, u64, u64)) -> io::Result<()> {
+        let is_block = leaked::is_block(heap)?;
+        for (slot, objects) in heap.pages().filter(|(slot, _)| *slot > 0) {
+            let addresses = objects.filter(|id| !is_block(*id)).map(|id| heap.addresses().of(id));
+            self.each_part(addresses, |first, used| {
                 visit(u64::from(slot), self.slots(first, u64::from(slot)), used);
             });
         }
+        Ok(())
     }
 
     /// The heap indexes addresses by 64 KiB, which may be several pages. Visits each page: its first address and its
     /// objects.
-    fn each_part(&self, heap: &Heap, objects: Range<u32>, mut visit: impl FnMut(u64, u64)) {
-        let address = |id: u32| heap.addresses().of(id);
-        if self.page_size == LARGE {
-            return visit(address(objects.start), objects.len() as u64);
-        }
-        let mut first = address(objects.start);
-        let mut used = 0;
-        for at in objects.map(address) {
+    fn each_part(&self, mut addresses: impl Iterator<Item = u64>, mut visit: impl FnMut(u64, u64)) {
+        let Some(mut first) = addresses.next() else {
+            return;
+        };
+        let mut used = 1;
+        for at in addresses {
             if at / self.page_size != first / self.page_size {
                 visit(first, used);
                 (first, used) = (at, 0);
@@ -261,19 +260,20 @@ impl Layout {
 }
 
 /// True if an object is located where a small page would begin.
-fn has_large_pages(heap: &Heap) -> bool {
+fn has_large_pages(heap: &Heap) -> io::Result<bool> {
+    let is_block = leaked::is_block(heap)?;
     let mut left = SAMPLE;
-    for (slot, objects) in heap.pages() {
-        for id in objects.take(left as usize) {
+    for (slot, objects) in heap.pages().filter(|(slot, _)| *slot > 0) {
+        for id in objects.filter(|id| !is_block(*id)).take(left as usize) {
             left -= 1;
             let address = heap.addresses().of(id);
             let last = address + u64::from(slot).max(1) - 1;
             if address % SMALL < HEAD || address / SMALL != last / SMALL {
-                return true;
+                return Ok(true);
             }
         }
     }
-    false
+    Ok(false)
 }
 
 #[cfg(test)]

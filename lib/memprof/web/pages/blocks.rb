@@ -10,7 +10,13 @@ module Memprof
         at "/heaps/:heap/blocks", title: "Blocks of malloc", menu: "Blocks", order: 105
 
         MOST = 12 # rows of each table
-        private_constant :MOST
+        # The states of blocks, with their filters.
+        BLOCKS = {
+          "leaked blocks" => "leaked", "reachable blocks" => "type = BLOCK and reachable",
+          "blocks that only garbage of Ruby references" => "type = BLOCK and not reachable and not leaked",
+          "free blocks" => "state in (free, cached)"
+        }.freeze
+        private_constant :MOST, :BLOCKS
 
         def self.there?(_heaps, entry) = entry.core?
 
@@ -19,22 +25,32 @@ module Memprof
         def command = command_line("core", blocks: nil)
 
         def data
-          raise NotFound, "#{entry.name} has no blocks of malloc; only core files do" unless entry.core?
+          unless entry.core?
+            raise NotFound, "#{entry.name} is not a core file; blocks of malloc in a dump are objects of " \
+                            "type BLOCK"
+          end
 
           overview = entry.core_answer(:overview)
-          known = {
-            overview: overview, parts: Core::Writable.parts(overview), faults: Core::Writable.faults(overview)
-          }
-          overview[:unknown] ? known : known.merge(kinds, arenas)
+          parts = Core::Writable.parts(overview)
+          known = { overview: overview, parts: parts, faults: Core::Writable.faults(overview) }
+          return known if overview[:unknown]
+
+          known.merge(parts: with_blocks(parts), leaked: kinds("leaked"), **arenas)
         end
 
         private
 
-        def kinds
-          { leaked: "leaked", reachable: "type = BLOCK and reachable" }.transform_values do |where|
-            ask(:histogram, by: :class, where: where, sort: :size, limit: MOST)
+        # The blocks as the heap divides them, so that links have what they say.
+        def with_blocks(parts)
+          blocks = BLOCKS.map do |what, where|
+            total = ask(:histogram, by: :type, where: where)[:total]
+            { what: what, bytes: total[:size], count: total[:count], where: where }
           end
+          all = parts.reject { |part| part[:set] } + blocks
+          all.select { |part| part[:bytes].positive? }.sort_by { |part| -part[:bytes] }
         end
+
+        def kinds(where) = ask(:histogram, by: :class, where: where, sort: :size, limit: MOST)
 
         def arenas
           arenas, mapped = entry.core_answer(:arenas).values_at(:arenas, :mapped)

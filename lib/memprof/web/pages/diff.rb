@@ -25,9 +25,9 @@ module Memprof
         def breadcrumbs = [["Heaps", "/heaps"]]
 
         def command
-          return if entries.size < 2
+          return if entries.size < 2 || entries.map(&:blocks?).uniq.size > 1
 
-          blocks = true if entries.any?(&:blocks?)
+          blocks = true if entry.blocks?
           command_line("diff", *entries.map(&:file), by: text(:by), where: text(:where), blocks: blocks)
         end
 

@@ -91,6 +91,9 @@ module Memprof
         at "/heaps/:heap/slots", title: "Slots", menu: "Slots", order: 100
         asks :slots, filter: false
 
+        # A core file may have no Ruby.
+        def self.there?(_heaps, entry) = entry.ruby?
+
         def command = command_line("slots")
       end
     end

@@ -52,10 +52,17 @@ module Memprof
         end
 
         def class_name
-          heap.ask(:class, of: wanted)
-          here("/classes/#{ERB::Util.url_encode(wanted)}")
+          found = [wanted, "<#{wanted}>"].find { |name| class?(name) }
+          here("/classes/#{ERB::Util.url_encode(found)}") if found
+        end
+
+        # A kind of block has no object that is its class.
+        def class?(name)
+          heap.ask(:class, of: name)
+          true
         rescue ArgumentError
-          nil # not a class name
+          found = ask(:top, where: "class = #{Filter.quoted(name)}", limit: 0) if name.start_with?("<")
+          !found.nil? && found[:count].positive?
         end
 
         # The page of queries shows an invalid query with the position of the error.

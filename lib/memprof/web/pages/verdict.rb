@@ -47,9 +47,9 @@ module Memprof
         def title = "What grows"
 
         def command
-          return if entries.size < 2
+          return if entries.size < 2 || entries.map(&:blocks?).uniq.size > 1
 
-          blocks = true if entries.any?(&:blocks?)
+          blocks = true if entry.blocks?
           command_line("leaks", *entries.map(&:file), own: text(:own), blocks: blocks)
         end
 

@@ -5,6 +5,7 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use super::super::computed::{categories, last_generation};
+use super::super::leaked::slots;
 use super::super::numbering::{Numbering, numbered};
 use super::super::tally::Groups;
 use super::super::{Error, Selection, application};
@@ -120,7 +121,7 @@ static PROPERTIES: [Property; 17] = [
         Ok(keys.each(chosen, |id| known(shapes, id, Raw::Number)))
     }),
     field(By::Slot, "slot", |keys, chosen| {
-        let slots = keys.heap.slots();
+        let slots = slots(keys.heap)?;
         Ok(keys.each(chosen, |id| match slots.get(id as usize) {
             Some(&slot) if slot > 0 => Raw::Number(u64::from(slot)),
             _ => Raw::Unknown,
