@@ -186,7 +186,8 @@ RSpec.describe "The heap of an image with blocks of malloc" do
     core = Dir["core.*"].first
     top = run_memprof("top", "--blocks", "--limit", "3", core)
     expect([top.stderr[/^memprof:.*/], top.status.exitstatus]).to eq([nil, 0])
-    expect(top.stdout).to match(/10\.\d MiB.*Array/)
+    # A word that was left somewhere may lead to one of the buffers, which then is not the Array's alone.
+    expect(top.stdout).to match(/(?:9\.[5-9]|10\.\d) MiB.*Array/)
     expect(top.stdout + top.stderr).to include("memprof show --blocks #{core} 0x")
     rows = run_memprof("histogram", "--blocks", "--by", "type", "--json", core).stdout
     block = JSON.parse(rows)["rows"].find { |row| row["key"] == "block" }

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../leak"
+require_relative "levels"
 
 module Memprof
   module Agent
