@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use crate::blocks::Blocks;
 use crate::image::{Image, WORD};
 use crate::ruby_pages::ObjectType;
-use crate::st_table::{DELETED, ENTRY};
+use crate::st_table::ENTRY;
 
 /// The flag of an object that is in the table (FL_EXIVAR).
 const IN_TABLE: u64 = 1 << 10;
@@ -68,7 +68,7 @@ pub fn table(
         .max_by_key(|table| table.variables.len())
 }
 
-/// The objects' variables in a block if it has the entries of such a table; None if another entry is found.
+/// The objects' variables in a block, as far as it has entries of such a table: stale words follow those in use.
 fn variables(
     image: &Image,
     blocks: &Blocks,
@@ -81,15 +81,12 @@ fn variables(
     let mut words = image.words(1 << 16);
     for entry in (0..block.size / ENTRY).map(|number| block.address + number * ENTRY) {
         let (hash, key) = (words.at(entry)?, words.at(entry + WORD)?);
-        let Some(object) = node(key).filter(|object| objects.contains(*object)) else {
-            continue; // deleted, or not used yet
-        };
-        if hash == DELETED {
-            continue;
-        }
         if hash != hash_of(key) {
-            return None;
+            continue; // deleted, not used yet, or no entry
         }
+        let Some(object) = node(key).filter(|object| objects.contains(*object)) else {
+            continue;
+        };
         let value = words.at(entry + 2 * WORD)?;
         found.extend(node(value).map(|value| (object, value)));
     }
