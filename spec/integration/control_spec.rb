@@ -319,8 +319,15 @@ RSpec.describe "The control socket of memprof/signal" do
       path = socket_of(program)
       program.signal(:STOP) # so that all of them wait
       request = { do: "stats", limit: 1 }
-      answers = Array.new(30) { Thread.new { connect(path).ask(request, seconds: 60)["ok"] } }
-      eventually("the connections") { answers.all? { |thread| thread.status == "sleep" } }
+      asking = Queue.new
+      answers = Array.new(30) do
+        Thread.new do
+          client = eventually("a connection") { connect(path) }
+          asking << client
+          client.ask(request, seconds: 300)["ok"]
+        end
+      end
+      eventually("the connections") { asking.size == 30 }
       program.signal(:CONT)
       expect(answers.map(&:value)).to all(be(true))
     end
