@@ -99,7 +99,8 @@ module Memprof
         answer = answer.merge(leaked_blocks(files.last)) if native
         steps = [*further(files, answer), [["web", *files], "the same in a browser"]]
         status = present(answer, steps) do |page|
-          VerdictText.new(page, answer, file: (files.first if files.one?)).render(output_format)
+          file = files.first if files.one?
+          VerdictText.new(page, answer, file: file, blocks: @options[:blocks]).render(output_format)
         end
         exit_status(status, [answer])
       end

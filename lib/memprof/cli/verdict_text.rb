@@ -17,9 +17,10 @@ module Memprof
           .rows(findings))
       end
 
-      # `group` is the watched processes, `file` the only dump.
-      def initialize(page, answer, group: nil, file: nil)
+      # `group` is the watched processes, `file` the only dump, read with its `blocks` or without.
+      def initialize(page, answer, group: nil, file: nil, blocks: false)
         @file = file
+        @blocks = blocks
         @page = page
         @answer = answer
         @group = group
@@ -64,14 +65,9 @@ module Memprof
         said = @words.blocks || "No block of malloc is leaked."
         blocks = @answer[:blocks]
         file = Suggestion.word(@file)
-        read = "--blocks #{file}" if core?
-        shown = blocks[:series] ? "query #{read || file} leaked" : "core #{file} summarize leaked"
+        read = @blocks ? "--blocks #{file}" : file
+        shown = blocks[:series] ? "query #{read} leaked" : "core #{file} summarize leaked"
         "#{said}#{" `memprof #{shown}` shows them." if blocks[:count].to_i.positive?}"
-      end
-
-      def core?
-        require_relative "../core"
-        Memprof::Core.core?(@file)
       end
 
       def sampled

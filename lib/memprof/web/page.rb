@@ -100,6 +100,14 @@ module Memprof
         ["memprof", verb, *given, *files, *arguments].map { |word| CLI::Suggestion.word(word) }.join(" ")
       end
 
+      # A command line about several heaps; nil if one of them has blocks of malloc and another has not.
+      def command_of_heaps(verb, heaps, **options)
+        with_blocks = heaps.map(&:blocks?).uniq
+        return if heaps.size < 2 || with_blocks.size > 1
+
+        command_line(verb, *heaps.map(&:file), **options, blocks: with_blocks.first || nil)
+      end
+
       # A part of the path that is a whole number; nil if invalid.
       def captured_number(name) = Integer(captures.fetch(name), 10, exception: false)
 

@@ -32,9 +32,9 @@ impl<'h> Selection<'h> {
             return Ok(Selection { flags, chosen: None });
         };
         let query = error::parse(filter)?;
-        let about_blocks =
-            [Field::Leaked, Field::State].map(|field| query.fields().contains(field));
-        if about_blocks.contains(&true) && !has_blocks(heap) {
+        let fields = query.fields();
+        let about_blocks = fields.contains(Field::Leaked) || fields.contains(Field::State);
+        if about_blocks && !has_blocks(heap) {
             return Err(Error::Question(NO_BLOCKS.to_owned()));
         }
         let columns = Columns::new(heap, query.fields())?;

@@ -68,17 +68,15 @@ module Memprof
         # growth, the numbers of workers in which it grows and of all, and the bytes of each worker.
         Growth = Struct.new(:rate, :error, :hours, :growing, :workers, :share)
 
-        # The growth in the longest window, or nil. A track without a series is that of a worker that does not
-        # have the site.
-        def self.of(tracks, now, hour = 3600.0) = new(tracks, now, hour).growth
-
-        # Up to the last point that all of them have.
+        # A track without a series is that of a worker that does not have the site. The judgement is up to the
+        # last point that all of them have.
         def initialize(tracks, now, hour)
           @tracks = tracks.select { |track| track.times.last >= now - hour / 4 }
           @now = @tracks.map { |track| track.times.last }.min
           @hour = hour
         end
 
+        # The growth in the longest window, or nil.
         def growth
           return if small?
 

@@ -10,11 +10,12 @@ module Memprof
         at "/heaps/:heap/blocks", title: "Blocks of malloc", menu: "Blocks", order: 105
 
         MOST = 12 # rows of each table
-        # The states of blocks, with their filters.
+        # Sets of blocks, with their names and filters.
         BLOCKS = {
-          "leaked blocks" => "leaked", "reachable blocks" => "type = BLOCK and reachable",
-          "blocks that only garbage of Ruby references" => "type = BLOCK and not reachable and not leaked",
-          "free blocks" => "state in (free, cached)"
+          leaked: ["leaked blocks", "leaked"], reachable: ["reachable blocks", "type = BLOCK and reachable"],
+          garbage: ["blocks that only garbage of Ruby references",
+            "type = BLOCK and not reachable and not leaked"],
+          free: ["free blocks", "state in (free, cached)"]
         }.freeze
         private_constant :MOST, :BLOCKS
 
@@ -42,9 +43,9 @@ module Memprof
 
         # The blocks as the heap divides them, so that links have what they say.
         def with_blocks(parts)
-          blocks = BLOCKS.map do |what, where|
+          blocks = BLOCKS.map do |set, (what, where)|
             total = ask(:histogram, by: :type, where: where)[:total]
-            { what: what, bytes: total[:size], count: total[:count], where: where }
+            { set: set, what: what, bytes: total[:size], count: total[:count], where: where }
           end
           all = parts.reject { |part| part[:set] } + blocks
           all.select { |part| part[:bytes].positive? }.sort_by { |part| -part[:bytes] }

@@ -24,12 +24,7 @@ module Memprof
 
         def breadcrumbs = [["Heaps", "/heaps"]]
 
-        def command
-          return if entries.size < 2 || entries.map(&:blocks?).uniq.size > 1
-
-          blocks = true if entry.blocks?
-          command_line("diff", *entries.map(&:file), by: text(:by), where: text(:where), blocks: blocks)
-        end
+        def command = command_of_heaps("diff", entries, by: text(:by), where: text(:where))
 
         def assets = ["diff.css"]
 

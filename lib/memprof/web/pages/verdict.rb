@@ -46,12 +46,7 @@ module Memprof
 
         def title = "What grows"
 
-        def command
-          return if entries.size < 2 || entries.map(&:blocks?).uniq.size > 1
-
-          blocks = true if entry.blocks?
-          command_line("leaks", *entries.map(&:file), own: text(:own), blocks: blocks)
-        end
+        def command = command_of_heaps("leaks", entries, own: text(:own))
 
         def breadcrumbs = [["Heaps", "/heaps"]]
 

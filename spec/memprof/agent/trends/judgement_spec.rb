@@ -37,9 +37,9 @@ RSpec.describe Memprof::Agent::Trends::Judgement do
     [track(table(hours) { |hour| [bytes.call(hour), 0.0, bytes.call(hour) * age] })]
   end
 
-  def judge(tracks) = described_class.of(tracks, beginning + 25 * 3600 * 10)
+  def judge(tracks) = described_class.new(tracks, beginning + 25 * 3600 * 10, 3600.0).growth
 
-  def verdict(tracks) = described_class.of(tracks, tracks.first.times.last)
+  def verdict(tracks) = described_class.new(tracks, tracks.first.times.last, 3600.0).growth
 
   it "accuses a line that only grows, with rate, error and hours" do
     growth = verdict(leak(7) { |hour| 20.0 * mib * hour })
