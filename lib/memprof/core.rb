@@ -174,6 +174,10 @@ module Memprof
     #   Memprof::Core.of { |core| core.overview[:allocator] }
     def overview = ask(:overview)
 
+    # `:missing`, `:uncounted`, `:corruptions` and `:skipped` of {#overview}, at once.
+    # @api private
+    def damage = ask(:damage)
+
     # @param set [Symbol, String] see {Core}
     # @param restrictions [Hash] see {Core}
     # @return [Hash{Symbol => Integer}] `:count` and `:bytes`

@@ -126,6 +126,42 @@ RSpec.describe "The heap of an image with blocks of malloc" do
     expect(found["retained"]).to be >= 54_321
   end
 
+  it "calls the same blocks leaked as the core, and none that an object holds" do
+    found = facts(<<~'RUBY', prelude)
+      require "objspace"
+      require "set"
+      Row = Struct.new(*("a".."z").map(&:to_sym))
+      class Plain
+        def initialize(count) = count.times { |number| instance_variable_set(:"@v#{number}", "v" * number * 9) }
+      end
+      FACTORS = Array.new(300) { |number| (3**(20_000 + number)) }
+      TEXTS = Array.new(300) { |number| "text #{number} " * 300 }
+      SHARED = Array.new(300) { |number| "shared #{number} " * 300 }.map { |text| text[10..] }
+      GROWN = Array.new(100) { |number| Array.new(500, "e#{number}").tap { |array| array.pop(400) } }
+      TABLES = Array.new(100) { |number| Array.new(number).each_index.to_h { |key| ["k#{key}", [key] * 9] } }
+      OTHERS = [Set.new(1..900), Rational(7**900, 11**900), Complex(3**900, 5), Time.now, /a#{"b" * 900}/,
+        "x".match(/(?<x>x)/), proc { 1 }, method(:puts), [1].each.tap(&:next), Row.new(*1..26),
+        Plain.new(3), Plain.new(40), :"symbol #{"s" * 900}", Thread::Queue.new.push(1), ENV.to_h, $stdout,
+        String.new("with").tap { |text| text.instance_variable_set(:@text, "y" * 900) },
+        Class.new { const_set(:TEXT, "z" * 900); def call = "w" * 9 }, ObjectSpace::WeakMap.new, Mutex.new]
+      # In bytes of Strings, addresses are only bytes.
+      BYTES = Thread.new { Array.new(100) { [Fiddle.malloc(3000)].pack("Q") * 20 } }.value
+      GC.start
+      found = blocks do |heap, core|
+        known = core.each(:leaked).map { |block| heap.at(block[:address].hex).id }
+        leaked = heap.where("leaked").map(&:id)
+        holders = [FACTORS, TEXTS].map { |held| heap.at(JSON.parse(ObjectSpace.dump(held))["address"].hex).retained }
+        { only: [known - leaked, leaked - known].map(&:size), leaked: leaked.size, holders: holders,
+          bytes: heap.where("leaked and size >= 3000 and size < 3100").size }
+      end
+      puts JSON.generate(found)
+    RUBY
+    # A word of a stack may look like the address of one.
+    expect(found).to include("only" => [0, 0], "bytes" => be_between(97, 100))
+    expect(found["leaked"]).to be < 110
+    expect(found["holders"]).to match([be > 300 * 3960, be > 300 * 2500])
+  end
+
   it "tells the collector's mark stack from other blocks of its size" do
     found = facts(<<~'RUBY', prelude)
       # As many words as a piece of the mark stack has.

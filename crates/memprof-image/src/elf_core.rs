@@ -1,6 +1,7 @@
 //! ELF core files, as written by the kernel and gdb's gcore.
 
 use std::fs::File;
+use std::sync::Mutex;
 
 use object::elf::{self, FileHeader64};
 use object::read::elf::{FileHeader, ProgramHeader};
@@ -32,6 +33,7 @@ impl Image {
         drop(cache);
         let mut image = Image {
             source: file,
+            recent: Mutex::default(),
             segments,
             machine,
             missing,

@@ -3,7 +3,9 @@
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
+use std::sync::{Mutex, PoisonError};
 
+use crate::recent::Recent;
 use crate::segment::Segment;
 
 /// Bytes of a word. Only 64-bit processes are supported.
@@ -82,6 +84,8 @@ impl Thread {
 #[derive(Debug)]
 pub struct Image {
     pub(crate) source: File,
+    /// What [`Image::word`] read last.
+    pub(crate) recent: Mutex<Recent>,
     /// Mappings in order of address, without overlaps.
     pub segments: Vec<Segment>,
     /// Paths of the mapped files.
@@ -134,8 +138,8 @@ impl Image {
     /// The word at an address.
     #[must_use]
     pub fn word(&self, address: u64) -> Option<u64> {
-        let mut bytes = [0; WORD as usize];
-        (self.read(address, &mut bytes) == bytes.len()).then(|| u64::from_le_bytes(bytes))
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        recent.word(self, address)
     }
 
     /// Maximal ranges of writable memory: the kernel splits mappings that differ only in their names.

@@ -24,6 +24,7 @@ mod owners;
 mod process_image;
 pub mod questions;
 mod ranges;
+mod recent;
 mod recorded;
 mod references;
 mod ruby_heap;

@@ -3,6 +3,7 @@
 
 use std::fs::{self, File};
 use std::io::Read;
+use std::sync::Mutex;
 
 use crate::error::{Error, unreadable};
 use crate::image::{Image, Machine, Thread};
@@ -32,6 +33,7 @@ impl Image {
         }
         Ok(Image {
             source,
+            recent: Mutex::default(),
             segments,
             files,
             threads,

@@ -141,15 +141,15 @@ impl References {
 
     fn of_blocks(&mut self, image: &Image, blocks: &Blocks, ruby: &RubyPages) {
         let mut pieces = Pieces::new(image);
-        let ends = ends_of_tables(image, blocks, ruby);
+        let parts = parts_with_references(image, blocks, ruby);
         let mut heap_pages: Vec<u64> = ruby.pages.iter().map(|page| page.heap_page).collect();
         heap_pages.sort_unstable();
         for (number, block) in blocks.iter().enumerate() {
             if block.kind == Kind::Used {
                 // A page descriptor has the addresses of its first slot and its first free slot.
                 let describes_page = heap_pages.binary_search(&block.address).is_ok();
-                let end = block.address + (block.size & !(WORD - 1));
-                let end = ends.get(&(number as u32)).map_or(end, |used| end.min(*used));
+                let part = parts.get(number).map_or(block.size, |words| words_of(*words));
+                let end = block.address + (block.size.min(part) & !(WORD - 1));
                 let row = pieces.words(block.address, end);
                 self.row(blocks, ruby, number as u32, describes_page, row);
             }
@@ -174,8 +174,7 @@ impl References {
                     with_variables.insert(node);
                 }
                 if let Some(flags) = flags.filter(|flags| ObjectType::of_flags(*flags).is_some()) {
-                    let word = |at| pieces.word(at);
-                    let mut content = slot_content::range(slot, page.slot_size, flags, word);
+                    let mut content = slot_content::range(slot, page.slot_size, flags);
                     if self.learn_fields(image, blocks, ruby, (node, slot, flags)) {
                         content.start += WORD;
                     }
@@ -395,42 +394,62 @@ impl References {
     }
 }
 
-/// The end of the entries of the VM's hash tables, by block: stale words follow.
-fn ends_of_tables(image: &Image, blocks: &Blocks, ruby: &RubyPages) -> FxHashMap<u32, u64> {
-    let mut ends = FxHashMap::default();
+/// All words of a block may be references.
+const ALL: u32 = u32::MAX;
+
+/// Bytes of a part of a block.
+fn words_of(words: u32) -> u64 {
+    if words == ALL { u64::MAX } else { u64::from(words) * WORD }
+}
+
+/// How many words of each block may be references, from its beginning on: behind the elements of an Array and the entries of the
+/// VM's hash tables are stale ones, and Strings and large Integers have none. Nothing without Ruby.
+fn parts_with_references(image: &Image, blocks: &Blocks, ruby: &RubyPages) -> Vec<u32> {
     if ruby.pages.is_empty() {
-        return ends;
+        return Vec::new();
     }
+    let mut parts = vec![ALL; blocks.len()];
     let mut pieces = Pieces::new(image);
-    let mut add = |table: Option<StTable>| {
-        let Some(table) = table else {
+    let mut add = |at: u64, room: u64, references: u64| {
+        let number = blocks.at(at);
+        let block = number.and_then(|number| Some((number, blocks.get(number)?)));
+        let Some((number, block)) = block else {
             return;
         };
-        let entries = table.range();
-        let number = blocks.containing(entries.start);
-        let block = number.and_then(|number| Some((number, blocks.get(number)?)));
-        if let Some((number, block)) = block {
-            let fits = block.address == entries.start && table.room() <= block.size;
-            if fits && block.kind == Kind::Used {
-                ends.insert(number, entries.end);
-            }
+        if block.kind == Kind::Used && room <= block.size {
+            let words = u32::try_from(references / WORD).unwrap_or(ALL);
+            let part = &mut parts[number as usize];
+            // Several objects may share the block.
+            *part = if *part == ALL { words } else { words.max(*part) };
+        }
+    };
+    let add_table = |add: &mut dyn FnMut(u64, u64, u64), table: Option<StTable>| {
+        if let Some(table) = table {
+            let entries = table.range();
+            add(entries.start, table.room(), entries.end - entries.start);
         }
     };
     // In a separate block, or since Ruby 3.3 in the slot of a Hash.
     for block in blocks.iter().filter(|block| block.kind == Kind::Used) {
         if block.size == st_table::SIZE {
-            add(pieces.st_table(block.address));
+            add_table(&mut add, pieces.st_table(block.address));
         }
     }
     const IN_SLOT: u64 = 3 * WORD;
-    for page in ruby.pages.iter().filter(|page| page.slot_size >= IN_SLOT + st_table::SIZE) {
+    for page in &ruby.pages {
+        let has_tables = page.slot_size >= IN_SLOT + st_table::SIZE;
         for slot in page.each_slot() {
-            if pieces.word(slot).is_some_and(slot_content::has_table) {
-                add(pieces.st_table(slot + IN_SLOT));
+            let Some(flags) = pieces.word(slot) else {
+                continue;
+            };
+            if has_tables && slot_content::has_table(flags) {
+                add_table(&mut add, pieces.st_table(slot + IN_SLOT));
+            } else if let Some(buffer) = slot_content::buffer(slot, flags, |at| pieces.word(at)) {
+                add(buffer.at, buffer.length, buffer.references);
             }
         }
     }
-    ends
+    parts
 }
 
 /// Memory read sequentially, in large pieces.

@@ -1,5 +1,6 @@
-//! The end of a slot's content. Slots of several sizes (Ruby 3.2 and later) are not cleared as a whole: behind the content are
-//! remains of an earlier object.
+//! Where the references of an object are: in its slot, and in the buffer with its contents. Slots of several sizes (Ruby 3.2 and
+//! later) are not cleared as a whole: behind the content are remains of an earlier object. Bytes of texts and numbers are no
+//! references, whatever they look like.
 
 use std::ops::Range;
 
@@ -14,6 +15,9 @@ const HEADER: u64 = 2 * WORD;
 const USER: u32 = 12;
 
 const STRING_NOT_EMBEDDED: u64 = 1 << (USER + 1);
+/// Its bytes are memory of C code.
+const STRING_NOT_FREED: u64 = 1 << (USER + 18);
+const BIGNUM_EMBEDDED: u64 = 1 << (USER + 2);
 const ARRAY_EMBEDDED: u64 = 1 << (USER + 1);
 const ARRAY_LENGTH: u32 = USER + 3;
 const ARRAY_LENGTH_MASK: u64 = 0x7f;
@@ -26,20 +30,42 @@ pub fn has_table(flags: u64) -> bool {
     flags & HASH_TABLE != 0 && ObjectType::of_flags(flags).is_some_and(|kind| kind.name() == "HASH")
 }
 
-/// The range of a slot used by its object. `word` reads memory.
-pub fn range(
-    slot: u64,
-    size: u64,
-    flags: u64,
-    mut word: impl FnMut(u64) -> Option<u64>,
-) -> Range<u64> {
+/// Memory outside of a slot with an object's contents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Buffer {
+    /// Its address.
+    pub at: u64,
+    /// Bytes in use.
+    pub length: u64,
+    /// Bytes from the address on that may be references.
+    pub references: u64,
+}
+
+/// The buffer of a String, a large Integer or an Array, if it is not in the slot. Others may share it. `word` reads memory.
+pub fn buffer(slot: u64, flags: u64, mut word: impl FnMut(u64) -> Option<u64>) -> Option<Buffer> {
+    let kind = ObjectType::of_flags(flags)?.name();
+    let (size, is_references, place) = match kind {
+        "STRING" if flags & (STRING_NOT_EMBEDDED | STRING_NOT_FREED) == STRING_NOT_EMBEDDED => {
+            (1, false, 3)
+        }
+        "BIGNUM" if flags & BIGNUM_EMBEDDED == 0 => (WORD, false, 3),
+        "ARRAY" if flags & ARRAY_EMBEDDED == 0 => (WORD, true, 4),
+        _ => return None,
+    };
+    let length = word(slot + HEADER)?.checked_mul(size)?;
+    let at = word(slot + place * WORD)?;
+    Some(Buffer { at, length, references: if is_references { length } else { 0 } })
+}
+
+/// The range of a slot in which references of its object may be.
+pub fn range(slot: u64, size: u64, flags: u64) -> Range<u64> {
     let kind = ObjectType::of_flags(flags).map_or("", ObjectType::name);
     let used = match kind {
+        "FLOAT" => HEADER,
+        "STRING" if flags & STRING_NOT_EMBEDDED == 0 => HEADER,
+        "BIGNUM" if flags & BIGNUM_EMBEDDED != 0 => HEADER,
         _ if size <= BASIC => size,
-        "STRING" if flags & STRING_NOT_EMBEDDED != 0 => BASIC,
-        "STRING" => (word(slot + HEADER))
-            .and_then(|length| length.checked_add(HEADER + WORD))
-            .unwrap_or(size),
+        "STRING" | "BIGNUM" => BASIC,
         "ARRAY" if flags & ARRAY_EMBEDDED != 0 => {
             HEADER + (flags >> ARRAY_LENGTH & ARRAY_LENGTH_MASK) * WORD
         }
@@ -57,29 +83,52 @@ pub fn range(
 mod tests {
     use super::*;
 
-    fn words(size: u64, flags: u64, length: u64) -> u64 {
-        let range = range(0x1000, size, flags, |at| (at == 0x1010).then_some(length));
+    fn words(size: u64, flags: u64) -> u64 {
+        let range = range(0x1000, size, flags);
         assert_eq!(range.start, 0x1008);
         (range.end - 0x1000) / WORD
     }
 
     #[test]
-    fn content_ends_where_the_length_says() {
-        assert_eq!(words(40, 5, 1), 5);
-        assert_eq!(words(160, 5, 0), 3);
-        assert_eq!(words(160, 5, 9), 5);
-        assert_eq!(words(160, 5 | STRING_NOT_EMBEDDED, 9), 5);
-        assert_eq!(words(160, 7, 9), 5);
-        assert_eq!(words(160, 7 | ARRAY_EMBEDDED | 4 << ARRAY_LENGTH, 9), 6);
-        assert_eq!(words(160, 8 | 2 << HASH_BOUND, 9), 8);
-        assert_eq!(words(160, 8 | HASH_TABLE, 9), 3 + st_table::SIZE / WORD);
-        assert_eq!(words(160, 1, 9), 20);
+    fn content_ends_where_the_flags_say() {
+        assert_eq!(words(160, 5 | STRING_NOT_EMBEDDED), 5);
+        assert_eq!(words(160, 7), 5);
+        assert_eq!(words(160, 7 | ARRAY_EMBEDDED | 4 << ARRAY_LENGTH), 6);
+        assert_eq!(words(160, 8 | 2 << HASH_BOUND), 8);
+        assert_eq!(words(160, 8 | HASH_TABLE), 3 + st_table::SIZE / WORD);
+        assert_eq!(words(160, 1), 20);
+    }
+
+    #[test]
+    fn bytes_of_texts_and_numbers_are_not_references() {
+        for size in [40, 160] {
+            assert_eq!(words(size, 5), 2);
+            assert_eq!(words(size, 4), 2);
+            assert_eq!(words(size, 10 | BIGNUM_EMBEDDED), 2);
+        }
     }
 
     #[test]
     fn a_length_that_makes_no_sense_is_the_whole_slot() {
-        assert_eq!(words(80, 5, u64::MAX), 10);
-        assert_eq!(words(80, 5, 1 << 40), 10);
-        assert_eq!(words(80, 7 | ARRAY_EMBEDDED | 0x7f << ARRAY_LENGTH, 9), 10);
+        assert_eq!(words(80, 7 | ARRAY_EMBEDDED | 0x7f << ARRAY_LENGTH), 10);
+    }
+
+    #[test]
+    fn buffers_of_texts_and_numbers_hold_no_references() {
+        let found = |flags| buffer(0x1000, flags, |at| Some(at - 0x1000));
+        let of = |at, length, references| Some(Buffer { at, length, references });
+        assert_eq!(found(5 | STRING_NOT_EMBEDDED), of(24, 16, 0));
+        assert_eq!(found(10), of(24, 16 * WORD, 0));
+        assert_eq!(found(7), of(32, 16 * WORD, 16 * WORD));
+        for flags in [
+            5,
+            5 | STRING_NOT_EMBEDDED | STRING_NOT_FREED,
+            10 | BIGNUM_EMBEDDED,
+            7 | ARRAY_EMBEDDED,
+            1,
+        ] {
+            assert_eq!(found(flags), None);
+        }
+        assert_eq!(buffer(0x1000, 7, |_| Some(u64::MAX)), None);
     }
 }

@@ -60,7 +60,7 @@ module Memprof
       # Numbers are too low if memory is missing. Questions without an answer say why themselves.
       def warn_of_faults(core)
         require_relative "../core/writable"
-        Memprof::Core::Writable.faults(core.overview.except(:unknown)).each { |fault| @terminal.warn(fault) }
+        Memprof::Core::Writable.faults(core.damage).each { |fault| @terminal.warn(fault) }
       end
 
       # The arguments that name the memory in suggested commands.

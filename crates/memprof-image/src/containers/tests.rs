@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::sync::Mutex;
 
 use super::Container;
 use crate::analysis::Analysis;
@@ -62,10 +63,13 @@ impl Memory {
         self.with_ruby(RubyPages::default())
     }
 
-    /// The same with an embedded String, which still has the addresses of blocks.
-    fn with_string(mut self, addresses: [u64; 2]) -> Analysis {
-        let [one, other] = addresses;
-        self.write(OBJECT, &[5, 0, 0, one, other]);
+    /// The same with an object, which still has the addresses of blocks.
+    fn with_object(self, addresses: [u64; 2]) -> Analysis {
+        self.with_slot(1, addresses)
+    }
+
+    fn with_slot(mut self, flags: u64, [one, other]: [u64; 2]) -> Analysis {
+        self.write(OBJECT, &[flags, 0, 0, one, other]);
         let page = RubyPage { address: PAGE, slots: OBJECT, slot_size: 40, count: 1, heap_page: 0 };
         self.with_ruby(RubyPages { page_size: 1 << 16, pages: vec![page] })
     }
@@ -80,6 +84,7 @@ impl Memory {
         std::fs::remove_file(&path).expect("to remove it");
         let image = Image {
             source,
+            recent: Mutex::default(),
             segments: vec![
                 Segment {
                     start: STATICS,
@@ -263,13 +268,21 @@ fn addresses_of_former_buffers_take_no_node_from_its_container() {
     let (_, [_, left, _]) = tree(&mut memory);
     let vector = memory.block(100);
     memory.write(STATICS + 64, &[vector, vector + 50, vector + 100]);
-    let analysis = memory.with_string([left, vector]);
+    let analysis = memory.with_object([left, vector]);
     let owners = [1, 3].map(|number| analysis.direct_owner(number).map(|object| object.name()));
-    assert_eq!(owners, [Some("STRING"); 2]);
+    assert_eq!(owners, [Some("OBJECT"); 2]);
     let node = Some("%MapOrSetNode".to_owned());
     // For a vector only numbers speak.
-    let string = Some("%RubyString".to_owned());
-    assert_eq!(signatures(&analysis), [node.clone(), node.clone(), node, string]);
+    let object = Some("%RubyObject".to_owned());
+    assert_eq!(signatures(&analysis), [node.clone(), node.clone(), node, object]);
+}
+
+#[test]
+fn bytes_of_a_string_reference_nothing() {
+    let mut memory = Memory::new();
+    let blocks = [memory.block(40), memory.block(100)];
+    let analysis = memory.with_slot(5, blocks);
+    assert_eq!([0, 1].map(|number| analysis.owner(number)), [None; 2]);
 }
 
 #[test]
@@ -277,7 +290,7 @@ fn headers_are_found_behind_addresses_of_former_buffers() {
     let mut memory = Memory::new();
     let header = memory.block(48);
     tree_at(&mut memory, header + 8);
-    let analysis = memory.with_string([header, 0]);
+    let analysis = memory.with_object([header, 0]);
     let node = Some("%MapOrSetNode".to_owned());
     assert_eq!(signatures(&analysis)[1..], [node.clone(), node.clone(), node]);
 }

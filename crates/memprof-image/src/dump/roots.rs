@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 
 use super::Dump;
 use super::edges::plain;
+use super::sizes::exact;
 use crate::memory_map::Anchor;
 use crate::ranges;
 use crate::ruby_heap::RubyHeap;
@@ -121,7 +122,7 @@ fn roots<'a>(
     let mut add = |category: usize, node: u32, next: &mut Vec<u32>| {
         let root = if node >= blocks {
             heap.kind_of_node(node).map(|_| node)
-        } else if let Some(owner) = analysis.owner_node(node) {
+        } else if let Some(owner) = owner(heap, node) {
             // The block is part of that object.
             Some(owner)
         } else if with_blocks {
@@ -165,6 +166,17 @@ fn roots<'a>(
         before.iter().for_each(|other| rest[0].subtract(other));
     }
     (roots, files)
+}
+
+/// The object that owns a block. If its type determines its blocks, this is one of them: another one it seems to own by remains
+/// in its memory.
+fn owner(heap: &RubyHeap<'_>, number: u32) -> Option<u32> {
+    let analysis = heap.analysis;
+    let owner = analysis.owner_node(number)?;
+    let block = analysis.block(number)?.address;
+    let object = heap.object(heap.address(owner))?;
+    let is_its = exact(heap, &object).is_none_or(|mut blocks| blocks.any(|own| own == block));
+    is_its.then_some(owner)
 }
 
 /// Memory outside of blocks with contents of objects, which is not a root.

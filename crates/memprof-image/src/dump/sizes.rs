@@ -5,6 +5,7 @@ use std::ops::Range;
 use memprof_dump::record::Kind;
 
 use crate::ruby_heap::{Object, RubyHeap, Values};
+use crate::slot_content::{self, Buffer};
 
 /// Bytes of the blocks that each slot owns.
 pub struct Sizes(Vec<u64>);
@@ -47,6 +48,10 @@ fn contents(heap: &RubyHeap<'_>, object: &Object) -> Option<Range<u64>> {
             let own = string.shared.is_none().then_some(string.at)?;
             own..own.saturating_add(bytes).saturating_add(1)
         }
+        Kind::BIGNUM => {
+            let digits = digits(heap, object)?;
+            digits.at..digits.at.saturating_add(digits.length)
+        }
         Kind::ARRAY => {
             let array = heap.array(object)?;
             array.shared.is_none().then_some(array.elements.range())?
@@ -61,6 +66,11 @@ fn contents(heap: &RubyHeap<'_>, object: &Object) -> Option<Range<u64>> {
     })
 }
 
+/// The digits of an Integer, if they are not in its slot.
+fn digits(heap: &RubyHeap<'_>, object: &Object) -> Option<Buffer> {
+    slot_content::buffer(object.address, object.flags, |at| heap.memory.word(at))
+}
+
 /// The addresses of the blocks with an object's contents, if its type determines them. Contents in the slot begin no block.
 pub fn exact<'h>(
     heap: &'h RubyHeap<'_>,
@@ -72,6 +82,7 @@ pub fn exact<'h>(
             let string = heap.string(object)?;
             Vec::from_iter(string.shared.is_none().then_some(string.at))
         }
+        Kind::BIGNUM => digits(heap, object).map(|digits| digits.at).into_iter().collect(),
         Kind::ARRAY => {
             let array = heap.array(object)?;
             Vec::from_iter(array.shared.is_none().then_some(array.elements.at))

@@ -5,6 +5,7 @@ mod allocated;
 mod arenas;
 mod contents;
 mod count;
+mod damage;
 mod describe;
 mod explain;
 mod extension;
@@ -72,6 +73,7 @@ pub fn ask(analysis: &Analysis, question: &str, parameters: Value) -> Result<Str
         "arenas" => answer(analysis, parameters, arenas::Question::answer),
         "contents" => answer(analysis, parameters, contents::Question::answer),
         "count" => answer(analysis, parameters, count::Question::answer),
+        "damage" => answer(analysis, parameters, damage::Question::answer),
         "describe" => answer(analysis, parameters, describe::Question::answer),
         "explain" => answer(analysis, parameters, explain::Question::answer),
         "list" => answer(analysis, parameters, list::Question::answer),

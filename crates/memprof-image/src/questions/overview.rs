@@ -2,10 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Total;
+use super::{Total, damage};
 use crate::analysis::Analysis;
 use crate::blocks::Kind;
-use crate::glibc::Corruption;
 use crate::image::Machine;
 use crate::sets::SetName;
 
@@ -21,14 +20,10 @@ pub struct Answer {
     signal: Option<u32>,
     machine: &'static str,
     threads: usize,
-    /// Bytes missing from the file.
-    missing: u64,
     /// `glibc`, or the allocator of a loaded library; None if unknown.
     allocator: Option<&'static str>,
     /// The reason why blocks are unknown: then all their numbers are null.
     unknown: Option<String>,
-    /// An allocator used beside glibc's, whose blocks are not counted.
-    uncounted: Option<&'static str>,
     /// Writable memory in the image.
     writable: u64,
     /// Memory and number of arenas.
@@ -53,9 +48,8 @@ pub struct Answer {
     garbage: Option<Total>,
     leaked: Option<Total>,
     unreferenced: Option<Total>,
-    corruptions: Vec<Corruption>,
-    /// Bytes of arenas that are not valid chunks.
-    skipped: u64,
+    #[serde(flatten)]
+    damage: damage::Answer,
     /// The facts about used blocks from a recording, if one was added.
     recording: Option<Recording>,
 }
@@ -105,9 +99,7 @@ impl Question {
                 Machine::Aarch64 => "aarch64",
             },
             threads: image.threads.len(),
-            missing: image.missing,
             allocator: analysis.allocator(),
-            uncounted: analysis.uncounted_allocator(),
             writable: sum(&mut image.writable_runs(|_| true).into_iter()).bytes,
             arenas: Total { count: heap.arenas.len() as u64, bytes: sum(&mut heap.heaps()).bytes },
             mapped: is_known.then(|| sum(&mut heap.mapped.iter().cloned())),
@@ -125,8 +117,7 @@ impl Question {
             garbage: of(SetName::Garbage),
             leaked: of(SetName::Leaked),
             unreferenced: of(SetName::Unreferenced),
-            corruptions: heap.corruptions.clone(),
-            skipped: heap.skipped,
+            damage: damage::Answer::of(analysis),
             recording: recording(analysis),
             unknown,
         })

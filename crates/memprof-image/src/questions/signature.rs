@@ -20,7 +20,7 @@ pub(crate) enum Signature {
 
 impl Signature {
     /// The first word and an object that references the block may be remnants: a colour takes half a word, and the other half may
-    /// be that of an address; an embedded String may still have the address of its former buffer. A certain role excludes both.
+    /// be that of an address; an object's slot may have remains of an earlier one. A certain role excludes both.
     pub fn of(analysis: &Analysis, number: u32, block: Block) -> Signature {
         let word = analysis.signature(block).map(Signature::Word);
         if block.kind != Kind::Used {
