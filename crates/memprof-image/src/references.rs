@@ -394,6 +394,8 @@ impl References {
     }
 }
 
+/// Maximum size of the struct of an IO.
+const LARGEST_IO: u64 = 1 << 10;
 /// All words of a block may be references.
 const ALL: u32 = u32::MAX;
 
@@ -403,7 +405,7 @@ fn words_of(words: u32) -> u64 {
 }
 
 /// How many words of each block may be references, from its beginning on: behind the elements of an Array and the entries of the
-/// VM's hash tables are stale ones, and Strings and large Integers have none. Nothing without Ruby.
+/// VM's hash tables are stale ones, and Strings, large Integers and buffers of an IO have none. Nothing without Ruby.
 fn parts_with_references(image: &Image, blocks: &Blocks, ruby: &RubyPages) -> Vec<u32> {
     if ruby.pages.is_empty() {
         return Vec::new();
@@ -436,6 +438,7 @@ fn parts_with_references(image: &Image, blocks: &Blocks, ruby: &RubyPages) -> Ve
         }
     }
     const IN_SLOT: u64 = 3 * WORD;
+    let mut ios = Vec::new();
     for page in &ruby.pages {
         let has_tables = page.slot_size >= IN_SLOT + st_table::SIZE;
         for slot in page.each_slot() {
@@ -446,7 +449,17 @@ fn parts_with_references(image: &Image, blocks: &Blocks, ruby: &RubyPages) -> Ve
                 add_table(&mut add, pieces.st_table(slot + IN_SLOT));
             } else if let Some(buffer) = slot_content::buffer(slot, flags, |at| pieces.word(at)) {
                 add(buffer.at, buffer.length, buffer.references);
+            } else if let Some(io) = slot_content::io(slot, flags, |at| pieces.word(at)) {
+                ios.push(io);
             }
+        }
+    }
+    for io in ios {
+        let block = blocks.at(io).and_then(|number| blocks.get(number));
+        if let Some(block) = block.filter(|block| block.kind == Kind::Used) {
+            let bytes = pieces.from(io, io + block.size.min(LARGEST_IO));
+            let buffers = slot_content::io_buffers(bytes).filter(|buffer| buffer.at != io);
+            buffers.for_each(|buffer| add(buffer.at, buffer.length, buffer.references));
         }
     }
     parts

@@ -57,6 +57,28 @@ pub fn buffer(slot: u64, flags: u64, mut word: impl FnMut(u64) -> Option<u64>) -
     Some(Buffer { at, length, references: if is_references { length } else { 0 } })
 }
 
+/// The address of the struct of an IO.
+pub fn io(slot: u64, flags: u64, mut word: impl FnMut(u64) -> Option<u64>) -> Option<u64> {
+    (ObjectType::of_flags(flags)?.name() == "FILE").then(|| word(slot + HEADER))?
+}
+
+/// What may be the buffers of an IO with bytes read or to be written, in the bytes of its struct (`rb_io_internal_buffer`): an
+/// address, then three numbers of four bytes, packed.
+pub fn io_buffers(bytes: &[u8]) -> impl Iterator<Item = Buffer> + '_ {
+    const SIZE: usize = 20;
+    bytes.windows(SIZE).step_by(4).filter_map(|buffer| {
+        let (at, numbers) = buffer.split_first_chunk()?;
+        let number = |place: usize| {
+            let bytes = numbers.get(place * 4..place * 4 + 4)?;
+            u32::try_from(i32::from_le_bytes(bytes.try_into().ok()?)).ok()
+        };
+        let (first, length, capacity) = (number(0)?, number(1)?, number(2)?);
+        let is_one = capacity > 0 && first.checked_add(length)? <= capacity;
+        let at = u64::from_le_bytes(*at);
+        is_one.then_some(Buffer { at, length: capacity.into(), references: 0 })
+    })
+}
+
 /// The range of a slot in which references of its object may be.
 pub fn range(slot: u64, size: u64, flags: u64) -> Range<u64> {
     let kind = ObjectType::of_flags(flags).map_or("", ObjectType::name);
@@ -130,5 +152,22 @@ mod tests {
             assert_eq!(found(flags), None);
         }
         assert_eq!(buffer(0x1000, 7, |_| Some(u64::MAX)), None);
+    }
+
+    #[test]
+    fn buffers_of_an_io_are_packed() {
+        let buffer = |at: u64, numbers: [i32; 3]| {
+            let numbers = numbers.into_iter().flat_map(i32::to_le_bytes);
+            at.to_le_bytes().into_iter().chain(numbers).collect::<Vec<u8>>()
+        };
+        let found = |bytes: &[u8]| io_buffers(bytes).map(|buffer| buffer.at).collect::<Vec<_>>();
+        let [one, other] = [0x5500_0000_1000, 0x5500_0000_4000];
+        let both = [buffer(one, [0, 0, 8192]), buffer(other, [100, 8092, 8192])].concat();
+        let found_in_both = found(&both);
+        assert!(found_in_both.contains(&one) && found_in_both.contains(&other));
+        for wrong in [[0, 0, 0], [-1, 0, 8192], [0, 8193, 8192], [i32::MAX, i32::MAX, 8192]] {
+            assert_eq!(found(&buffer(one, wrong)), [0; 0], "{wrong:?}");
+        }
+        assert_eq!(found(&both[..19]), [0; 0]);
     }
 }
