@@ -56,9 +56,11 @@ module Memprof
 
         def row_name(row)
           return site(file: row[:file], line: row[:line]) if row[:file]
-          return link(row[:type], groups_url(:class, "type = #{row[:type].upcase}")) if row[:type]
+          # The heap that has it.
+          there = { entry: row[:after][:count].zero? ? page.entries.first : page.entry }
+          return link(row[:type], groups_url(:class, "type = #{row[:type].upcase}", **there)) if row[:type]
 
-          row[:class] ? link(short(row[:class]), class_url(row[:class])) : Html.escape("(unknown)")
+          row[:class] ? link(short(row[:class]), class_url(row[:class], **there)) : Html.escape("(unknown)")
         end
 
         private

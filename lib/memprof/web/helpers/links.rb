@@ -15,7 +15,7 @@ module Memprof
           query.empty? ? path : "#{path}?#{URI.encode_www_form(query)}"
         end
 
-        def here(path = "/", **query) = url("/heaps/#{page.entry.id}#{path}", **query)
+        def here(path = "/", entry: page.entry, **query) = url("/heaps/#{entry.id}#{path}", **query)
 
         def same(**changes)
           query = page.params.transform_keys(&:to_sym).merge(changes)
@@ -37,7 +37,7 @@ module Memprof
 
         def object_url(address) = here("/objects/#{ERB::Util.url_encode(address)}")
 
-        def class_url(name) = here("/classes/#{ERB::Util.url_encode(name)}")
+        def class_url(name, **entry) = here("/classes/#{ERB::Util.url_encode(name)}", **entry)
 
         def objects_url(where = nil, **query) = here("/objects", where: where, **query)
 

@@ -89,6 +89,7 @@ module Memprof
         SORT = %w[retained size address].freeze
         TITLES = { "gone" => "Freed objects", "kept" => "Objects in both dumps" }.freeze
         EACH = 100
+        private_constant :EACH
 
         def title = TITLES.fetch(change) { "#{change.capitalize} objects" }
 
@@ -101,7 +102,7 @@ module Memprof
         def data
           answer = ask(:objects, change: change, sort: sort, limit: each, offset: (number - 1) * each)
           existing(answer[:objects], number)
-          answer
+          answer.merge(paging: { page: number, each: each, total: answer[:count] })
         end
 
         def each = rows_each(EACH)

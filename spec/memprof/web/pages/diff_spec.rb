@@ -2,6 +2,7 @@
 
 require "memprof/web"
 require "rack"
+require "tmpdir"
 
 RSpec.describe "comparisons of Memprof::Web" do
   include WebBrowser
@@ -70,12 +71,33 @@ RSpec.describe "comparisons of Memprof::Web" do
     expect(ask(app, second.sub("page=2", "page=999999999")).status).to eq(404)
     gone = json(second)
     expect(gone[:objects].size).to eq(100)
+    expect(gone[:paging]).to eq(page: 2, each: 100, total: gone[:count])
     expect(gone[:objects].map { |object| object[:change] }.uniq).to eq(["gone"])
     expect(gone[:objects]).not_to include(*json("/diff/objects?a=1&b=2&change=gone")[:objects])
     address = gone[:objects].first[:address]
     expect(ask(app, second).links).to include("/heaps/1/objects/#{address}")
     kept = "/diff/objects?a=1&b=2&change=kept&sort=size"
     expect(ask(app, kept).links).to include("/heaps/2/objects/#{json(kept)[:objects].first[:address]}")
+  end
+
+  it "links a class and a type that only the first heap has to that one" do
+    common = { address: "0x7f0000003000", type: "STRING", memsize: 40 }
+    only = [{ address: "0x7f0000001000", type: "CLASS", name: "Gone" },
+      { address: "0x7f0000002000", type: "OBJECT", class: "0x7f0000001000", ivars: 3, memsize: 40 }]
+    Dir.mktmpdir do |directory|
+      dumps = { "before.json" => [common, *only], "after.json" => [common] }.map do |name, objects|
+        root = { type: "ROOT", root: "vm", references: objects.map { |object| object[:address] } }
+        file = File.join(directory, name)
+        File.write(file, [root, *objects].map { |row| "#{row.to_json}\n" }.join)
+        file
+      end
+      web = web_app(*dumps)
+      links = ["#{two}&by=class", "#{two}&by=type"].map do |path|
+        ask(web, path).links.grep(%r{/(?:classes/Gone|groups\?by=class.*OBJECT)})
+      end
+      expect(links.flatten).to match([start_with("/heaps/1/classes/Gone"), start_with("/heaps/1/groups")])
+      expect(links.flatten.map { |path| ask(web, path).status }).to eq([200, 200])
+    end
   end
 
   it "links each number to the objects that make it" do
