@@ -111,7 +111,7 @@ module Memprof
       list = ", each retained by another" if finding[:list]
       return "#{one(finding)}#{malloced(finding)}#{everywhere}#{list}" if one?
 
-      "#{instances(more, finding, "more ")} retain #{gained}#{malloced(finding)}#{everywhere}#{list}"
+      "#{instances(more, finding, "more ")} #{retain(more)} #{gained}#{malloced(finding)}#{everywhere}#{list}"
     end
 
     # One dump only shows totals.
@@ -225,8 +225,10 @@ module Memprof
       count = finding[:count].last
       size = finding[:gained]
       share = Units.percentage(size * 100.0 / @answer[:reachable].first[:size])
-      "#{instances(count, finding)} #{count == 1 ? "retains" : "retain"} #{Units.bytes(size)} (#{share})"
+      "#{instances(count, finding)} #{retain(count)} #{Units.bytes(size)} (#{share})"
     end
+
+    def retain(count) = count == 1 ? "retains" : "retain"
 
     # ", 25.6 MiB of it in 242,200 blocks of malloc", if that is most of it, but not all.
     def malloced(finding)

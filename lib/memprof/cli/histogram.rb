@@ -29,13 +29,14 @@ module Memprof
 
       def call(arguments)
         file, = expect_arguments(arguments, "FILE")
-        answer = ask(open_heap(file), :histogram,
+        heap = open_heap(file)
+        answer = ask(heap, :histogram,
           **chosen(:by, :then, :where, :sort, :limit, :then_limit, :exact, :depth))
         present(answer, steps(file, answer)) do |page|
           page.heading(heading(answer))
           page.listing(listing(answer))
           more(page, answer[:more], "group") unless answer[:rows].empty?
-          garbage(page, answer[:total])
+          garbage(page, heap, answer[:total])
         end
       end
 
@@ -48,12 +49,13 @@ module Memprof
         "#{objects}, #{Units.bytes(total[:size])}#{retained}"
       end
 
-      def garbage(page, total)
+      def garbage(page, heap, total)
         return unless total[:unreachable_count].to_i.positive?
 
         count, size = total.values_at(:unreachable_count, :unreachable_size)
+        leaked = ", or leaked" unless heap.where("type = BLOCK").empty?
         page.paragraph("Unreachable from the roots: #{Units.objects(count, size)}, " \
-                       "garbage not collected yet#{", or leaked" if @options[:blocks]}.")
+                       "garbage not collected yet#{leaked}.")
       end
 
       def steps(file, answer)

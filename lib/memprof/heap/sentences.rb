@@ -42,6 +42,8 @@ module Memprof
         two_processes: "The dumps are from two processes, whose addresses mean different objects.",
         blocks_differ: "Only some of the dumps have the blocks of malloc (--blocks). There objects count " \
           "without their contents, and each block counts as new or gone.",
+        images_differ: "Only some of the dumps are read from the memory of a process. There sizes and " \
+          "references are found by other means: small growth may be none.",
         compacted: "The heap was compacted in between: an object that moved counts as gone and as new.",
         wrong_order: "The dumps are in the wrong order: the first was written after the second.",
         truncated: "The dump is truncated: what its missing part retains is not counted.",

@@ -77,6 +77,8 @@ pub enum Remark {
     TwoProcesses,
     /// Only some of the dumps have the blocks of malloc.
     BlocksDiffer,
+    /// Only some of the dumps are read from the memory of a process.
+    ImagesDiffer,
     /// The heap was compacted between the dumps.
     Compacted,
     /// The first dump was written after the second.

@@ -28,6 +28,11 @@ const PROCESS: [&str; 16] = [
 /// Keys that an answer always contains, even if the dump lacks them.
 const ALWAYS: [&str; 7] = ["ruby", "ruby_version", "pid", "time", "rss", "generation", "tracking"];
 
+/// Whether the heap was read from the memory of a process, in a core file or a copy.
+pub(in crate::questions) fn is_image(header: &Map<String, Value>) -> bool {
+    header.get("source").is_some_and(|source| source == "image")
+}
+
 /// The header.
 pub(in crate::questions) fn header(heap: &Heap) -> Map<String, Value> {
     let mut notes = heap.notes().iter();

@@ -62,6 +62,8 @@ pub struct Verdict {
     times: Vec<Option<i64>>,
     /// Unreferenced malloc blocks by size, at each time; `None` if a dump has no blocks.
     lost: Vec<Option<FxHashMap<u64, u64>>>,
+    /// Whether the dump is read from the memory of a process, at each time.
+    images: Vec<bool>,
     /// A dump has no roots, or is a part of a heap without the objects that they reference.
     rootless: bool,
 }
@@ -257,8 +259,9 @@ impl Verdict {
             }
             None => {
                 self.ledgers.push(ledger);
-                let time = process_facts::header(heap).get("time_us").cloned();
-                self.times.push(time.and_then(|time| time.as_i64()));
+                let header = process_facts::header(heap);
+                self.times.push(header.get("time_us").and_then(|time| time.as_i64()));
+                self.images.push(process_facts::is_image(&header));
             }
         }
         Ok(())
@@ -331,6 +334,9 @@ impl Verdict {
         let with_blocks = self.lost.iter().filter(|lost| lost.is_some()).count();
         if (1..self.lost.len()).contains(&with_blocks) {
             remarks.push(Remark::BlocksDiffer);
+        }
+        if self.images.contains(&true) && self.images.contains(&false) {
+            remarks.push(Remark::ImagesDiffer);
         }
         remarks
     }

@@ -647,3 +647,12 @@ fn blocks_are_lost_that_neither_roots_nor_garbage_lead_to() {
     let answer = verdict(&[with_lost_blocks("{}", 1), with_lost_blocks(header, 3)]);
     assert_eq!(answer.blocks, None);
 }
+
+#[test]
+fn a_core_beside_dumps_is_said() {
+    let image = r#"{"type":"header","source":"image"}"#;
+    let remarks =
+        |headers: [&str; 2]| verdict(&headers.map(|header| with_lost_blocks(header, 1))).remarks;
+    assert!(remarks(["{}", image]).contains(&Remark::ImagesDiffer));
+    assert!(!remarks([image, image]).contains(&Remark::ImagesDiffer));
+}

@@ -100,6 +100,9 @@ fn warns_of_what_makes_it_wrong() {
     let blocks = header(7, 2, 200).replace('{', "{\"blocks\":true,");
     one(&blocks, [true, true], Remark::BlocksDiffer);
     assert!(warnings(&blocks, &blocks, [true, true]).is_empty());
+    let image = header(7, 2, 200).replace('{', "{\"source\":\"image\",");
+    one(&image, [true, true], Remark::ImagesDiffer);
+    assert!(warnings(&image, &image, [true, true]).is_empty());
     one(&header(7, 2, 200), [false, false], Remark::NoGenerations);
     one(&header(7, 2, 200), [true, false], Remark::TrackingEnded);
     assert!(warnings("{}", "not JSON", [false, true]).is_empty());
