@@ -23,11 +23,12 @@ module Memprof
       # Options may also follow the file.
       def arrange(arguments) = parser.permute(arguments)
 
+      # The block may return the core file at the path.
       def open_heap(path)
         check_readable(path)
         load_library
         require_relative "../heap"
-        heap = Loading.new(@terminal, path).open(index: !@options[:no_index],
+        heap = Loading.new(@terminal, path).open(core: (yield if block_given?), index: !@options[:no_index],
           ignore_stack_roots: @options.fetch(:ignore_stack_roots, false), **blocks_of(path))
         warn_of_missing_parts(heap.source, path)
         heap

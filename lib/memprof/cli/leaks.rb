@@ -77,23 +77,30 @@ module Memprof
 
       # A core file also has malloc blocks.
       def leaked_blocks(file)
-        require_relative "../file_kind"
-        return {} unless file != "-" && FileKind.of(file) == :core
-
-        { blocks: leaked(busy { Memprof::Core.open(file) }) }
+        core = core_of(file)
+        core ? { blocks: leaked(core) } : {}
       rescue Unsupported => e
         { blocks: { unknown: e.message } }
       end
 
+      # The core file, if it is one. Both its heap and its blocks are read from it.
+      def core_of(file)
+        require_relative "../file_kind"
+        return unless file != "-" && FileKind.of(file) == :core
+
+        require_relative "../core"
+        @core ||= busy { Memprof::Core.open(file) }
+      end
+
       def leaked(core)
-        other = core.overview[:uncounted]
+        other = core.damage[:uncounted]
         return { unknown: "the process uses #{other}, too, whose blocks memprof cannot read" } if other
 
         core.count(:leaked).merge(largest: core.summarize(:leaked)[:sizes].first)
       end
 
       def dumps(files)
-        answer = verdict(files.map { |file| [file] })
+        answer = verdict(files.map { |file| [file] }) { |file| core_of(file) if file == files.last }
         # With their blocks, the dumps themselves know.
         native = answer[:blocks].nil? && (files.one? || VerdictWording.new(answer).native?)
         answer = answer.merge(leaked_blocks(files.last)) if native
@@ -105,12 +112,13 @@ module Memprof
         exit_status(status, [answer])
       end
 
-      # The verdict on the dumps of each time. They are opened one after the other, as each takes memory.
+      # The verdict on the dumps of each time. They are opened one after the other, as each takes memory. The
+      # block may return the core file.
       def verdict(times)
         verdict = nil
         times.each do |files|
           files.each_with_index do |file, index|
-            heap = open_heap(file)
+            heap = open_heap(file) { yield(file) if block_given? }
             verdict ||= Heap::Verdict.new
             busy { verdict.add(heap, beside: index.positive?) }
           end

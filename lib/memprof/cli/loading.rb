@@ -15,8 +15,10 @@ module Memprof
         @path = path
       end
 
-      def open(**options)
+      # `core` is the core file at the path, if it is open already.
+      def open(core: nil, **options)
         reading do
+          next core.heap(**options.except(:index), &method(:show)) if core
           next Memprof::Heap.read($stdin, **options.except(:index), &method(:show)) if @path == "-"
 
           Memprof::Heap.open(@path, **options, &method(:show))
