@@ -144,6 +144,7 @@ RSpec.describe "The heap of an image with blocks of malloc" do
         Plain.new(3), Plain.new(40), :"symbol #{"s" * 900}", Thread::Queue.new.push(1), ENV.to_h, $stdout,
         String.new("with").tap { |text| text.instance_variable_set(:@text, "y" * 900) },
         Class.new { const_set(:TEXT, "z" * 900); def call = "w" * 9 }, ObjectSpace::WeakMap.new, Mutex.new]
+      CAPTURED = Array.new(300) { |number| (text = "captured #{number} " * 9) && proc { text } }
       # In bytes of Strings, addresses are only bytes.
       BYTES = Thread.new { Array.new(100) { [Fiddle.malloc(3000)].pack("Q") * 20 } }.value
       GC.start
@@ -152,13 +153,18 @@ RSpec.describe "The heap of an image with blocks of malloc" do
         leaked = heap.where("leaked").map(&:id)
         holders = [FACTORS, TEXTS].map { |held| heap.at(JSON.parse(ObjectSpace.dump(held))["address"].hex).retained }
         { only: [known - leaked, leaked - known].map(&:size), leaked: leaked.size, holders: holders,
-          bytes: heap.where("leaked and size >= 3000 and size < 3100").size }
+          bytes: heap.where("leaked and size >= 3000 and size < 3100").size,
+          # Without blocks, an object references what its blocks do.
+          garbage: [heap, core.heap].map { |one| one.where("type != BLOCK and not reachable").size },
+          captured: core.heap.where("value ~ 'captured ' and length > 90 and reachable").size }
       end
       puts JSON.generate(found)
     RUBY
     # A word of a stack may look like the address of one.
     expect(found).to include("only" => [0, 0], "bytes" => be_between(97, 100))
     expect(found["leaked"]).to be < 110
+    expect(found["garbage"].last).to be_within(150).of(found["garbage"].first)
+    expect(found["captured"]).to be >= 300
     expect(found["holders"]).to match([be > 300 * 3960, be > 300 * 2500])
   end
 

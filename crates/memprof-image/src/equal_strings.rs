@@ -23,12 +23,14 @@ pub fn is_in_table(flags: u64) -> bool {
 }
 
 /// The blocks of the table: at most one. `strings` are the nodes of its members; nodes from `blocks` on are slots, whose types
-/// `object` returns.
+/// `object` returns. `describes` says of a block whether it may describe the table of a Hash; in others, words may only look like
+/// its address.
 pub fn tables(
     graph: &Graph<'_>,
     blocks: u32,
     strings: &BitSet,
     object: impl Fn(u32) -> Option<ObjectType>,
+    describes: impl Fn(u32) -> bool,
 ) -> Vec<u32> {
     let count = strings.count();
     let enough = count - count / 10;
@@ -39,7 +41,7 @@ pub fn tables(
         .filter(|block| graph.row(*block).len() >= enough && has(graph, *block, strings, enough))
         .collect();
     if !found.is_empty() {
-        found.retain(|table| !belongs_to_object(graph, blocks, *table, &object));
+        found.retain(|table| !belongs_to_object(graph, blocks, *table, &object, &describes));
     }
     found
 }
@@ -58,11 +60,12 @@ fn belongs_to_object(
     blocks: u32,
     table: u32,
     object: &impl Fn(u32) -> Option<ObjectType>,
+    describes: &impl Fn(u32) -> bool,
 ) -> bool {
     let referrers = referrers_of(graph, table);
     let (describing, objects): (Vec<u32>, Vec<u32>) =
         referrers.into_iter().partition(|node| *node < blocks);
-    let of_describing = (describing.iter())
+    let of_describing = (describing.iter().filter(|block| describes(**block)))
         .flat_map(|block| referrers_of(graph, *block))
         .filter(|node| *node >= blocks);
     (objects.into_iter().chain(of_describing))
@@ -79,6 +82,15 @@ mod tests {
 
     /// The tables among blocks 0 to 2, of which block 0 has all strings, with an object behind them that references `owned`.
     fn tables_if(object: u64, owned: u32, in_block: u32) -> Vec<u32> {
+        tables_where(object, owned, in_block, |_| true)
+    }
+
+    fn tables_where(
+        object: u64,
+        owned: u32,
+        in_block: u32,
+        describes: fn(u32) -> bool,
+    ) -> Vec<u32> {
         let strings = BLOCKS..BLOCKS + STRINGS;
         let mut rows: Vec<Vec<u32>> = vec![Vec::new(); (BLOCKS + STRINGS + 1) as usize];
         rows[0] = strings.clone().take(in_block as usize).collect();
@@ -91,7 +103,7 @@ mod tests {
         }
         let graph = Graph { offsets: &offsets, targets: &targets, ..Graph::default() };
         let all = BitSet::of(rows.len(), strings);
-        tables(&graph, BLOCKS, &all, |_| ObjectType::of_flags(object))
+        tables(&graph, BLOCKS, &all, |_| ObjectType::of_flags(object), describes)
     }
 
     #[test]
@@ -103,6 +115,8 @@ mod tests {
         // The elements of an Array, or of a Hash through its table.
         assert!(tables_if(array, 0, STRINGS).is_empty());
         assert!(tables_if(array, 1, STRINGS).is_empty());
+        // A buffer of values has a remnant that looks like its address.
+        assert_eq!(tables_where(array, 1, STRINGS, |_| false), [0]);
         // A short String has remains of an earlier object behind its text.
         assert_eq!(tables_if(string, 0, STRINGS), [0]);
         // Since Ruby 4.0 an object of C code references the table.

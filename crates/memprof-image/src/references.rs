@@ -293,7 +293,10 @@ impl References {
         };
         let graph = self.graph();
         let mut tables = mark_stack::pieces(image, blocks, ruby, &graph, self.blocks);
-        tables.extend(equal_strings::tables(&graph, self.blocks, strings, object));
+        let describes =
+            |number| blocks.get(number).is_some_and(|block| block.size == st_table::SIZE);
+        let of_strings = equal_strings::tables(&graph, self.blocks, strings, object, describes);
+        tables.extend(of_strings);
         let Some(first) = tables.iter().min() else {
             return;
         };

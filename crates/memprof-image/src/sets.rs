@@ -148,7 +148,9 @@ impl Sets {
 
     /// The node of the Ruby object that owns a block.
     pub fn owner(&self, references: &References, number: u32) -> Option<u32> {
-        let owners = (self.owners).get_or_init(|| owners(references, self.native(references)));
+        let owners = self
+            .owners
+            .get_or_init(|| owners(references, self.native(references), self.anchored(references)));
         (owners.get(number as usize).copied()).filter(|owner| *owner != NONE)
     }
 

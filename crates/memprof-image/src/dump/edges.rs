@@ -250,14 +250,30 @@ impl<W: Writer> Dump<'_, '_, W> {
                 if target == object.node || !edges.seen.insert(target) {
                     continue;
                 }
-                if target < references.slots().start {
-                    if self.contents_of_objects.is_some() {
-                        batch.extend(self.block_edge(label, target));
-                    } else if heap.analysis.owner_node(target) == Some(object.node) {
-                        edges.next.push(target);
+                if target >= references.slots().start {
+                    if heap.kind_of_node(target).is_some() {
+                        batch.push(plain(label, Value::Address(heap.address(target))));
                     }
-                } else if heap.kind_of_node(target).is_some() {
-                    batch.push(plain(label, Value::Address(heap.address(target))));
+                } else if self.contents_of_objects.is_some() {
+                    batch.extend(self.block_edge(label, target));
+                } else {
+                    match heap.analysis.owner_node(target) {
+                        Some(owner) if owner == object.node => edges.next.push(target),
+                        // A Proc references the variables of its environment, methods share a definition.
+                        Some(owner)
+                            if heap.kind_of_node(owner) == Some(Kind::IMEMO)
+                                && edges.seen.insert(owner) =>
+                        {
+                            batch.push(plain(label, Value::Address(heap.address(owner))));
+                        }
+                        // Variables of C code lead to it, but only by what the roots do not count.
+                        None if heap.analysis.is_anchored(object.node)
+                            && self.taken.insert(target) =>
+                        {
+                            edges.next.push(target);
+                        }
+                        _ => {}
+                    }
                 }
                 if batch.len() == BATCH {
                     self.check_stop()?;

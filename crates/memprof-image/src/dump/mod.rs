@@ -152,6 +152,8 @@ struct Dump<'d, 'a, W> {
     values: Values,
     /// Blocks with the contents of objects, whose references are known exactly; `None` if blocks are not dumped.
     contents_of_objects: Option<BitSet>,
+    /// Blocks of no object whose references are written, as those of a root or of an object.
+    taken: BitSet,
     heap: &'d RubyHeap<'a>,
     stop: &'d AtomicBool,
 }
@@ -172,6 +174,7 @@ impl<'d, 'a, W: Writer> Dump<'d, 'a, W> {
             sizes: OnceCell::new(),
             values,
             contents_of_objects: None,
+            taken: BitSet::default(),
             heap,
             stop,
         }

@@ -34,7 +34,8 @@ impl<W: Writer> Dump<'_, '_, W> {
     pub(super) fn roots(&mut self) -> io::Result<()> {
         let with_blocks = self.contents_of_objects.is_some();
         let globals = self.globals()?;
-        let (mut roots, files) = roots(self.heap, with_blocks);
+        let (mut roots, files, taken) = roots(self.heap, with_blocks);
+        self.taken = taken;
         roots.iter_mut().for_each(|category| category.subtract(&globals));
         for (number, nodes) in roots.iter().enumerate() {
             // Variables of each library form a category.
@@ -107,31 +108,26 @@ fn category(anchor: Anchor) -> usize {
 }
 
 /// Roots by category, each only in the first one. With blocks, root blocks replace the objects that they reach. Also returns the
-/// libraries whose variables reference the roots in [`STATIC`].
+/// libraries whose variables reference the roots in [`STATIC`], and the blocks whose references are among the roots.
 fn roots<'a>(
     heap: &RubyHeap<'a>,
     with_blocks: bool,
-) -> ([BitSet; CATEGORIES.len()], FxHashMap<u32, &'a str>) {
+) -> ([BitSet; CATEGORIES.len()], FxHashMap<u32, &'a str>, BitSet) {
     let analysis = heap.analysis;
     let references = analysis.references();
     let graph = references.graph();
     let blocks = references.slots().start;
     let mut roots = CATEGORIES.map(|_| BitSet::new(graph.len()));
-    let mut reached = BitSet::new(graph.len());
     let mut next = Vec::new();
     let mut add = |category: usize, node: u32, next: &mut Vec<u32>| {
         let root = if node >= blocks {
             heap.kind_of_node(node).map(|_| node)
-        } else if let Some(owner) = owner(heap, node) {
-            // The block is part of that object.
-            Some(owner)
         } else if with_blocks {
-            Some(node)
+            // The block may be part of an object.
+            Some(owner(heap, node).unwrap_or(node))
         } else {
-            if reached.insert(node) {
-                next.push(node);
-            }
-            None
+            next.push(node);
+            owner(heap, node)
         };
         root.inspect(|&root| {
             roots[category].insert(root);
@@ -156,16 +152,26 @@ fn roots<'a>(
             }
         });
     }
+    let mut reached = BitSet::new(graph.len());
     while let Some(block) = next.pop() {
+        if !reached.insert(block) {
+            continue;
+        }
+        // What an object's blocks reference is the object's, but for blocks that variables of C code lead to as well.
+        let is_owned = owner(heap, block).is_some();
         for target in graph.edges(block) {
-            add(NATIVE, target, &mut next);
+            if !is_owned {
+                add(NATIVE, target, &mut next);
+            } else if target < blocks {
+                next.push(target);
+            }
         }
     }
     for number in 1..roots.len() {
         let (before, rest) = roots.split_at_mut(number);
         before.iter().for_each(|other| rest[0].subtract(other));
     }
-    (roots, files)
+    (roots, files, reached)
 }
 
 /// The object that owns a block. If its type determines its blocks, this is one of them: another one it seems to own by remains
