@@ -266,7 +266,7 @@ impl<W: Writer> Dump<'_, '_, W> {
                         {
                             batch.push(plain(label, Value::Address(heap.address(owner))));
                         }
-                        // Variables of C code lead to it, but only by what the roots do not count.
+                        // Variables of C code lead to it, but only through blocks of objects, as this one.
                         None if heap.analysis.is_anchored(object.node)
                             && self.taken.insert(target) =>
                         {

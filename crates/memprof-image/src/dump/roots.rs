@@ -122,12 +122,14 @@ fn roots<'a>(
     let mut add = |category: usize, node: u32, next: &mut Vec<u32>| {
         let root = if node >= blocks {
             heap.kind_of_node(node).map(|_| node)
+        } else if let Some(owner) = owner(heap, node) {
+            // The block is part of that object.
+            Some(owner)
         } else if with_blocks {
-            // The block may be part of an object.
-            Some(owner(heap, node).unwrap_or(node))
+            Some(node)
         } else {
             next.push(node);
-            owner(heap, node)
+            None
         };
         root.inspect(|&root| {
             roots[category].insert(root);
@@ -157,14 +159,8 @@ fn roots<'a>(
         if !reached.insert(block) {
             continue;
         }
-        // What an object's blocks reference is the object's, but for blocks that variables of C code lead to as well.
-        let is_owned = owner(heap, block).is_some();
         for target in graph.edges(block) {
-            if !is_owned {
-                add(NATIVE, target, &mut next);
-            } else if target < blocks {
-                next.push(target);
-            }
+            add(NATIVE, target, &mut next);
         }
     }
     for number in 1..roots.len() {
