@@ -160,8 +160,8 @@ RSpec.describe "The heap of an image with blocks of malloc" do
       end
       puts JSON.generate(found)
     RUBY
-    # A word of a stack may look like the address of one.
-    expect(found).to include("only" => [0, 0], "bytes" => be_between(97, 100))
+    # A word of a stack, or one left in an object's slot, may look like the address of one.
+    expect(found).to include("only" => [0, be <= 3], "bytes" => be_between(97, 100))
     expect(found["leaked"]).to be < 110
     expect(found["garbage"].last).to be_within(150).of(found["garbage"].first)
     expect(found["captured"]).to be >= 300

@@ -1,5 +1,5 @@
-//! Where the references of an object are: in its slot, and in the buffer with its contents. Slots of several sizes (Ruby 3.2 and
-//! later) are not cleared as a whole: behind the content are remains of an earlier object. Bytes of texts and numbers are no
+//! Where the references of an object are: in its slot, and in the buffer with its contents. Slots are not
+//! cleared as a whole: behind the content are remains of an earlier object. Bytes of texts and numbers are no
 //! references, whatever they look like.
 
 use std::ops::Range;
@@ -86,11 +86,11 @@ pub fn range(slot: u64, size: u64, flags: u64) -> Range<u64> {
         "FLOAT" => HEADER,
         "STRING" if flags & STRING_NOT_EMBEDDED == 0 => HEADER,
         "BIGNUM" if flags & BIGNUM_EMBEDDED != 0 => HEADER,
-        _ if size <= BASIC => size,
-        "STRING" | "BIGNUM" => BASIC,
         "ARRAY" if flags & ARRAY_EMBEDDED != 0 => {
             HEADER + (flags >> ARRAY_LENGTH & ARRAY_LENGTH_MASK) * WORD
         }
+        _ if size <= BASIC => size,
+        "STRING" | "BIGNUM" => BASIC,
         "ARRAY" => BASIC,
         // The default, then the table; smaller slots have a pointer to it.
         "HASH" if flags & HASH_TABLE != 0 => HEADER + WORD + st_table::SIZE,
@@ -116,6 +116,7 @@ mod tests {
         assert_eq!(words(160, 5 | STRING_NOT_EMBEDDED), 5);
         assert_eq!(words(160, 7), 5);
         assert_eq!(words(160, 7 | ARRAY_EMBEDDED | 4 << ARRAY_LENGTH), 6);
+        assert_eq!(words(40, 7 | ARRAY_EMBEDDED | 1 << ARRAY_LENGTH), 3);
         assert_eq!(words(160, 8 | 2 << HASH_BOUND), 8);
         assert_eq!(words(160, 8 | HASH_TABLE), 3 + st_table::SIZE / WORD);
         assert_eq!(words(160, 1), 20);
