@@ -1,6 +1,5 @@
-//! Where the references of an object are: in its slot, and in the buffer with its contents. Slots are not
-//! cleared as a whole: behind the content are remains of an earlier object. Bytes of texts and numbers are no
-//! references, whatever they look like.
+//! Where the references of an object are: in its slot, and in the buffer with its contents. Slots are not cleared as a whole: behind
+//! the content are remains of an earlier object. Bytes of texts and numbers are not references, whatever they look like.
 
 use std::ops::Range;
 
