@@ -9,8 +9,9 @@ use crate::references::References;
 /// The node of the object that owns each block, or [`NONE`]: an object that references it, else the one that reaches it through
 /// the fewest blocks; among several the one at the lowest address. A reference to the inside of a block counts only if no
 /// reference to its beginning leads to an object: the owner has the address returned by malloc, while others may reference a
-/// part, as a substring does. Garbage owns only what no object in `anchored` reaches. Blocks in `native` that are reached through blocks, or only referenced inside, have no owner, as
-/// variables of C code lead to them, too. The stack of the VM's main thread is one.
+/// part, as a substring does. Garbage owns only what no object in `anchored` reaches. Blocks in `native` that are reached through
+/// blocks, or only referenced inside, have no owner, as variables of C code lead to them, too. The stack of the VM's main thread is
+/// one.
 #[must_use]
 pub fn owners(references: &References, native: &BitSet, anchored: &BitSet) -> Vec<u32> {
     let edges = |node| references.edges(node);

@@ -85,10 +85,9 @@ module Memprof
 
       # The core file, if it is one. Both its heap and its blocks are read from it.
       def core_of(file)
-        require_relative "../file_kind"
-        return unless file != "-" && FileKind.of(file) == :core
-
         require_relative "../core"
+        return unless file != "-" && Memprof::Core.core?(file)
+
         @core ||= busy { Memprof::Core.open(file) }
       end
 

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use crate::image::Image;
 use crate::recent::Recent;
 
-/// An image with the parts that were read last.
+/// An image with the parts that one reader read last: unlike those of [`Image::word`], they need no lock.
 pub(crate) struct CachedImage<'i> {
     image: &'i Image,
     recent: RefCell<Recent>,
